@@ -1,0 +1,53 @@
+# `make demo` and `make test` need Python 3.11 or newer and make; everything else is set up here.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Real data for tests and benchmarks, where a mirror stands beside the project.
+ifneq ($(wildcard ../shared/data),)
+export EDGEWISE_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help setup demo test check format benchmarks clean
+
+help:
+	@echo "make demo        train on a graph whose labels hang on its edges, and see what the edges add"
+	@echo "make test        run the tests"
+	@echo "make check       lint, types and tests"
+	@echo "make format      format the code"
+	@echo "make benchmarks  run every benchmark and write benchmarks/results/*.json"
+	@echo "make clean       remove the virtual environment and caches"
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "edgewise needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: setup
+	$(BIN)/edgewise demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmarks: setup
+	$(BIN)/python benchmarks/epoch.py
+	$(BIN)/python benchmarks/scaling.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,42 @@
+"""Graph neural networks that use what stands on the edges."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Where each public name lives. Modules are imported when a name is first used, so that
+# `edgewise --help` does not wait for torch.
+_HOME = {
+    "EdgewiseError": "errors",
+    "Graph": "graph",
+    "from_networkx": "interop",
+    "from_pyg": "interop",
+    "from_scipy": "interop",
+    "to_networkx": "interop",
+    "to_pyg": "interop",
+    "to_scipy": "interop",
+    "add_self_loops": "channels",
+    "directed_channels": "channels",
+    "min_max_channels": "channels",
+    "one_hot_channels": "channels",
+    "quantile_channels": "channels",
+    "signed_channels": "channels",
+    "undirected_channels": "channels",
+}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'edgewise' has no attribute {name!r}")
+    return getattr(import_module(f"edgewise.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:
+    from edgewise.channels import *  # noqa: F403
