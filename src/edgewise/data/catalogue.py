@@ -1,0 +1,219 @@
+"""What data sets exist: their files, checksums, public addresses, and what to cite."""
+
+from dataclasses import dataclass
+
+from edgewise.errors import EdgewiseError
+
+_LINQS = "https://linqs-data.soe.ucsc.edu/public"
+_DEEPCHEM = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
+_NO_LICENCE = "no licence stated by its authors"
+_SEN = "Sen et al., Collective classification in network data, AI Magazine 29(3), 2008"
+_NAMATA = "Namata et al., Query-driven active surveying for collective classification, MLG 2012"
+_WU = "Wu et al., MoleculeNet, Chemical Science 9, 2018"
+
+
+@dataclass(frozen=True)
+class Edition:
+    """One accepted form of a file. Its checksum is ``sha256:...`` or ``git:...`` (a blob id)."""
+
+    path: str  # below the cache or the mirror
+    checksum: str
+    size: int | None = None  # bytes
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a data set, known to the loaders by its role; the first edition is preferred."""
+
+    role: str
+    editions: tuple[Edition, ...]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One data set: everything about it that is known before a byte is read."""
+
+    name: str
+    kind: str  # "citation" or "molecules"
+    summary: str
+    files: tuple[DataFile, ...]
+    addresses: tuple[str, ...]
+    cite: str
+    licence: str = _NO_LICENCE
+    smiles: str = ""  # molecules: the columns of the table
+    targets: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files, uncompressed."""
+        return sum(next(e.size for e in f.editions if e.size is not None) for f in self.files)
+
+
+def _file(role: str, path: str, sha256: str, size: int, *others: Edition) -> DataFile:
+    return DataFile(role, (Edition(path, f"sha256:{sha256}", size), *others))
+
+
+CATALOGUE = {
+    data.name: data
+    for data in (
+        Dataset(
+            "cora",
+            "citation",
+            "2,708 papers on machine learning, 1,433 words, 7 classes, 5,429 directed citations",
+            (
+                _file(
+                    "content",
+                    "cora/cora.content",
+                    "b8ebed0fd45e53995abafd1b70cf6a9fcc8f86abc5826d69b97fe6ca46e9c8ee",
+                    7823427,
+                ),
+                _file(
+                    "cites",
+                    "cora/cora.cites",
+                    "ec1a372391b7f0f60a6aff0084e8abd8f19f0faa7e1f2441a41c492042d5945e",
+                    69928,
+                ),
+            ),
+            (
+                f"{_LINQS}/lbc/cora.tgz",
+                f"{_LINQS}/datasets/cora/cora.tar.gz",
+                f"{_LINQS}/datasets/cora/cora.zip",
+            ),
+            _SEN,
+        ),
+        Dataset(
+            "citeseer",
+            "citation",
+            "3,312 papers on computer science, 3,703 words, 6 classes, 4,591 directed citations",
+            (
+                _file(
+                    "content",
+                    "citeseer/citeseer.content",
+                    "de4a3ca98626d77193f27af5c976b981a56080e6273c4e1c05764a95d2143ff8",
+                    24589190,
+                ),
+                _file(
+                    "cites",
+                    "citeseer/citeseer.cites",
+                    "cd9730630eaaa745058c2cd2cce6b9afb79ca71278a479aebec55f4cf5eb7f30",
+                    137062,
+                ),
+            ),
+            (
+                f"{_LINQS}/lbc/citeseer.tgz",
+                f"{_LINQS}/datasets/citeseer-doc-classification/citeseer-doc-classification.tar.gz",
+                f"{_LINQS}/datasets/citeseer-doc-classification/citeseer-doc-classification.zip",
+            ),
+            _SEN,
+        ),
+        Dataset(
+            "pubmed",
+            "citation",
+            "19,717 papers on diabetes, 500 TF-IDF words, 3 classes, 44,335 directed citations",
+            (
+                DataFile(
+                    "content",
+                    (
+                        Edition(
+                            "pubmed/Pubmed-Diabetes.NODE.paper.tab",
+                            "git:99c58208ab8447cee8504f7c9f832112b1fda1e7",
+                        ),
+                        Edition(
+                            "pubmed/Pubmed-Diabetes.NODE.paper.derived.tab",
+                            "sha256:17cde13f017050efd72293b7dada3bdbb1742f3eb0c38fc0f509ad253f2f9430",
+                            23897332,
+                            "rebuilt from the Planetoid copy: float32 values, words without their "
+                            "names, and the ids of 3,214 exact twins may be exchanged",
+                        ),
+                    ),
+                ),
+                _file(
+                    "cites",
+                    "pubmed/Pubmed-Diabetes.DIRECTED.cites.tab",
+                    "5f8d710649f2808b2ffe73dfe9ab9ce7b06da2ccfe3fd3d6660520a8e4ae2141",
+                    1639007,
+                ),
+            ),
+            (
+                f"{_LINQS}/Pubmed-Diabetes.tgz",
+                f"{_LINQS}/datasets/pubmed-diabetes/pubmed-diabetes.tar.gz",
+                f"{_LINQS}/datasets/pubmed-diabetes/pubmed-diabetes.zip",
+            ),
+            _NAMATA,
+        ),
+        Dataset(
+            "tox21",
+            "molecules",
+            "7,831 compounds, 12 toxicity assays with gaps",
+            (
+                _file(
+                    "table",
+                    "tox21/tox21.csv",
+                    "7d7e7facd853a63e79ddce4e9c3fcb7a0d83a1c300b603031c0f2c64fbe77761",
+                    525119,
+                ),
+            ),
+            (f"{_DEEPCHEM}/tox21.csv.gz", "https://data.dgl.ai/dataset/tox21.csv.gz"),
+            f"{_WU}; NIH Tox21 challenge",
+            smiles="smiles",
+            targets=(
+                *("NR-AR", "NR-AR-LBD", "NR-AhR", "NR-Aromatase", "NR-ER", "NR-ER-LBD"),
+                *("NR-PPAR-gamma", "SR-ARE", "SR-ATAD5", "SR-HSE", "SR-MMP", "SR-p53"),
+            ),
+        ),
+        Dataset(
+            "lipo",
+            "molecules",
+            "4,200 compounds, octanol/water distribution (logD at pH 7.4)",
+            (
+                _file(
+                    "table",
+                    "lipo/Lipophilicity.csv",
+                    "aed41590cb30609d51d8e08ad3ff06495a76e80e211358801f596b10da69bacd",
+                    282606,
+                    Edition(
+                        "lipo/Lipophilicity.exp-smiles.csv",
+                        "sha256:c5eff4dfca42f82d02b0be9bf67253a9f671de897063c12a2613c89bcac5a11c",
+                        223301,
+                        "without the ChEMBL ids, which this source leaves out",
+                    ),
+                ),
+            ),
+            (f"{_DEEPCHEM}/Lipophilicity.csv",),
+            f"{_WU}; ChEMBL document CHEMBL3301361",
+            smiles="smiles",
+            targets=("exp",),
+        ),
+        Dataset(
+            "freesolv",
+            "molecules",
+            "642 compounds, hydration free energy in kcal/mol",
+            (
+                _file(
+                    "table",
+                    "freesolv/SAMPL.csv",
+                    "ab5895d914ee87cb563bd7b9611e869527bba45bec6b014d34dc495a0f9dcb72",
+                    32060,
+                ),
+            ),
+            (
+                f"{_DEEPCHEM}/SAMPL.csv",
+                "https://s3-us-west-1.amazonaws.com/deepchem.io/datasets/molnet_publish/FreeSolv.zip",
+            ),
+            f"{_WU}; Mobley lab, FreeSolv",
+            smiles="smiles",
+            targets=("expt",),
+        ),
+    )
+}
+
+
+def dataset(name: str) -> Dataset:
+    """The record of a data set, by name in any case."""
+    found = CATALOGUE.get(name.lower())
+    if found is None:
+        raise EdgewiseError(
+            f"there is no data set named {name!r}; the names are {', '.join(CATALOGUE)}"
+        )
+    return found
