@@ -52,7 +52,7 @@ def load_citation(name: str) -> tuple[Graph, CitationNotes]:
     if data.kind != "citation":
         raise EdgewiseError(
             f"{data.name} holds molecules, not a citation network; "
-            "load it with edgewise.data.molecules.load_molecules"
+            "load it with edgewise.data.molecule_tables.read_named"
         )
     files = open_files(data.name)
     content, cites = files["content"], files["cites"]

@@ -39,11 +39,11 @@ class Split:
         rows, count = torch.unique(together, return_counts=True)
         if (rows < 0).any():
             raise EdgewiseError(
-                f"row number(s) {preview(rows[rows < 0])} are negative; count from 0"
+                f"row number(s) {preview(rows[rows < 0].tolist())} are negative; count from 0"
             )
         if (count > 1).any():
             raise EdgewiseError(
-                f"row(s) {preview(rows[count > 1])} stand in a split more than once; "
+                f"row(s) {preview(rows[count > 1].tolist())} stand in a split more than once; "
                 "give each row to one subset"
             )
 

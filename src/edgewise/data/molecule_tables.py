@@ -1,0 +1,174 @@
+"""Molecules with their measurements from CSV, TSV, Parquet and SDF files."""
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgewise.data.catalogue import dataset
+from edgewise.data.chemistry import MoleculeCodes, read_smiles, require_rdkit
+from edgewise.data.store import open_files
+from edgewise.data.tables import Table, parse_text, read_table, table_from_columns
+from edgewise.errors import EdgewiseError, preview
+
+ON_INVALID = ("error", "skip", "null")
+_SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "mol", "structure")
+
+
+@dataclass(frozen=True)
+class MoleculeTable:
+    """The rows of a file before RDKit has seen them."""
+
+    table: Table
+    smiles: tuple[str, ...]
+    targets: np.ndarray  # [rows, targets], float64, NaN where not measured
+    target_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.smiles)
+
+
+@dataclass(frozen=True)
+class InvalidRow:
+    """A row whose structure could not be read."""
+
+    row: int  # counted from 0
+    line: int  # in the file
+    smiles: str
+    reason: str
+
+
+def read_molecules(
+    path: str | Path,
+    *,
+    smiles: str | None = None,
+    targets: Sequence[str] = (),
+    encoding: str = "utf-8",
+    delimiter: str | None = None,
+) -> MoleculeTable:
+    """Read a file of molecules: a table with a SMILES column, or an SDF with structures.
+
+    Args:
+        path: ``.csv``, ``.tsv`` (also gzipped), ``.parquet`` or ``.sdf``.
+        smiles: The column that holds SMILES; without it, one that is called so.
+        targets: The columns to predict, numbers; empty cells mean "not measured".
+        encoding: Of text files.
+        delimiter: Between cells, where the ending of the name does not say it.
+    """
+    if str(path).lower().endswith((".sdf", ".sd")):
+        table, smiles = _read_sdf(Path(path)), "smiles"
+    else:
+        table = read_table(path, encoding=encoding, delimiter=delimiter)
+    return _chosen_columns(table, smiles or _smiles_column(table), targets)
+
+
+def read_named(name: str) -> MoleculeTable:
+    """Read ``tox21``, ``lipo`` or ``freesolv``, fetched and verified first if need be."""
+    data = dataset(name)
+    if data.kind != "molecules":
+        raise EdgewiseError(
+            f"{data.name} is a citation network, not a set of molecules; "
+            "load it with edgewise.data.citation.load_citation"
+        )
+    file = open_files(data.name)["table"]
+    return _chosen_columns(parse_text(file.data, str(file.path)), data.smiles, data.targets)
+
+
+def read_structures(
+    source: MoleculeTable,
+    *,
+    on_invalid: str = "error",
+    workers: int = 1,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> tuple[MoleculeCodes, tuple[InvalidRow, ...]]:
+    """Read all structures of a table; say which rows have none, or refuse them.
+
+    Args:
+        source: The table.
+        on_invalid: ``"error"`` refuses the file at the first bad row. ``"skip"`` and ``"null"``
+            leave bad rows out and list them; they differ in what is written in the end: with
+            ``"null"`` each keeps its place with an empty prediction (:func:`aligned_rows`).
+        workers: Processes to spread the work over.
+        progress: Called with a title, the rows done and the rows in all.
+    """
+    if on_invalid not in ON_INVALID:
+        raise EdgewiseError(
+            f"on_invalid={on_invalid!r} is not known; choose one of {', '.join(ON_INVALID)}"
+        )
+    codes = read_smiles(source.smiles, workers=workers, progress=progress)
+    invalid = tuple(
+        InvalidRow(row, source.table.lines[row], smiles, reason)
+        for row, smiles, reason in codes.invalid
+    )
+    if invalid and on_invalid == "error":
+        first = invalid[0]
+        raise EdgewiseError(
+            f"{source.table.where(first.row)}: {first.smiles!r}: {first.reason}; {len(invalid)} "
+            f"such row(s), on line(s) {preview([entry.line for entry in invalid])}, must be "
+            "mended, or left out with --on-invalid skip"
+        )
+    if not len(codes):
+        raise EdgewiseError(f"{source.table.path} holds no molecule that can be read")
+    return codes, invalid
+
+
+def write_invalid(path: str | Path, invalid: Sequence[InvalidRow]) -> None:
+    """List the bad rows in a CSV file: row, line, SMILES, reason."""
+    with Path(path).open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(("row", "line", "smiles", "reason"))
+        writer.writerows((e.row, e.line, e.smiles, e.reason) for e in invalid)
+
+
+def aligned_rows(
+    codes: MoleculeCodes, values: np.ndarray, on_invalid: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers and values to write: with ``"null"`` bad rows come back as NaN, in place."""
+    if on_invalid != "null":
+        return codes.rows, values
+    count = len(codes) + len(codes.invalid)
+    full = np.full((count, *values.shape[1:]), np.nan)
+    full[codes.rows] = values
+    return np.arange(count), full
+
+
+def _chosen_columns(table: Table, smiles: str, targets: Sequence[str]) -> MoleculeTable:
+    measured = np.array([table.numbers(name) for name in targets], dtype=np.float64)
+    return MoleculeTable(
+        table=table,
+        smiles=tuple(cell.strip() for cell in table.column(smiles)),
+        targets=measured.reshape(len(targets), len(table)).T,
+        target_names=tuple(targets),
+    )
+
+
+def _smiles_column(table: Table) -> str:
+    found = [name for name in table.columns if name.lower() in _SMILES_NAMES]
+    if len(found) != 1:
+        raise EdgewiseError(
+            f"{table.path}: {'several columns look' if found else 'no column looks'} like SMILES "
+            f"among {preview(list(table.columns), limit=12)}; name it"
+        )
+    return found[0]
+
+
+def _read_sdf(path: Path) -> Table:
+    """Structures as SMILES beside their properties; an unreadable one gets an empty cell."""
+    require_rdkit()
+    from rdkit import Chem, rdBase
+
+    if not path.is_file() or path.stat().st_size == 0:
+        raise EdgewiseError(f"{path} is empty or missing; expected an SDF with structures")
+    rows: list[dict[str, Any]] = []
+    with rdBase.BlockLogs():
+        for molecule in Chem.SDMolSupplier(str(path)):
+            if molecule is None:
+                rows.append({"smiles": ""})
+            else:
+                properties = molecule.GetPropsAsDict(includePrivate=False, includeComputed=False)
+                rows.append({**properties, "smiles": Chem.MolToSmiles(molecule)})
+    names = list(dict.fromkeys(["smiles", *(name for row in rows for name in row)]))
+    return table_from_columns({n: [row.get(n) for row in rows] for n in names}, str(path))

@@ -1,0 +1,180 @@
+"""Codes of atoms and bonds to node features and edge channels, with a vocabulary that is learnt."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from edgewise.data.chemistry import ATOM_CODES, BOND_CODES, BOND_ORDERS, MoleculeCodes
+from edgewise.errors import EdgewiseError
+
+# Atomic numbers of the elements that have a place of their own; every other shares the last.
+_PAPER_ELEMENTS = {
+    "B": 5, "C": 6, "N": 7, "O": 8, "F": 9, "P": 15, "S": 16, "Cl": 17, "Br": 35, "I": 53,
+}  # fmt: skip
+_RICH_ELEMENTS = {
+    "H": 1, "Li": 3, **_PAPER_ELEMENTS, "Na": 11, "Mg": 12, "Al": 13, "Si": 14, "K": 19, "Ca": 20,
+    "Cr": 24, "Mn": 25, "Fe": 26, "Co": 27, "Ni": 28, "Cu": 29, "Zn": 30, "Ge": 32, "As": 33,
+    "Se": 34, "Ag": 47, "Sn": 50, "Sb": 51, "Pt": 78, "Hg": 80,
+}  # fmt: skip
+_CHIRALITY = {"clockwise": 1, "counterclockwise": 2}
+_HYBRIDISATION = {"s": 1, "sp": 2, "sp2": 3, "sp3": 4, "sp3d": 6, "sp3d2": 7}
+_STEREO = {"any": 1, "Z": 2, "E": 3, "cis": 4, "trans": 5}
+KINDS = ("paper", "rich")
+
+
+@dataclass(frozen=True)
+class Featurizer:
+    """How molecules become numbers; everything it learnt is in its fields.
+
+    ``paper`` gives the 25 numbers per atom of section 5 of the design: element, degree, hydrogens,
+    charge, ring, aromaticity. ``rich`` knows more elements, and adds chirality, hybridisation and
+    radical electrons to atoms and stereochemistry to bonds. Edge channels of both: the pair of
+    elements, the bond order, aromatic, conjugated, in ring.
+
+    Args:
+        kind: ``"paper"`` or ``"rich"``.
+        pairs: Element pairs with a channel of their own, each as two atomic numbers in
+            ascending order; any other pair goes to the channel "other".
+    """
+
+    kind: str
+    pairs: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise EdgewiseError(
+                f"there is no featuriser {self.kind!r}; the kinds are {', '.join(KINDS)}"
+            )
+
+    @property
+    def atom_names(self) -> tuple[str, ...]:
+        """The meaning of each node feature."""
+        return tuple(name for name, _ in _atom_columns(self.kind, _no_rows(len(ATOM_CODES))))
+
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        """The meaning of each edge channel."""
+        columns = self._bond_columns(_no_rows(len(BOND_CODES)), _no_rows(2))
+        return tuple(name for name, _ in columns)
+
+    def atoms(self, codes: MoleculeCodes) -> np.ndarray:
+        """``[atoms, features]``."""
+        return _stacked(_atom_columns(self.kind, codes.atoms))
+
+    def bonds(self, codes: MoleculeCodes) -> np.ndarray:
+        """``[bonds, channels]``, zeros and ones."""
+        return _stacked(self._bond_columns(codes.bonds, bonded_elements(codes)))
+
+    def _bond_columns(self, bonds: np.ndarray, elements: np.ndarray) -> list["_Column"]:
+        order, aromatic, conjugated, in_ring, stereo = bonds.T
+        of_pair = [(elements == pair).all(axis=1) for pair in self.pairs]
+        other = ~np.logical_or.reduce(of_pair) if of_pair else np.ones(len(bonds), dtype=bool)
+        columns = [(_pair_name(p), hit) for p, hit in zip(self.pairs, of_pair, strict=True)]
+        columns.append(("other pair", other))
+        columns += [(name, order == code) for code, name in enumerate(BOND_ORDERS)]
+        columns += [("aromatic ring", aromatic), ("conjugated", conjugated), ("in ring", in_ring)]
+        if self.kind == "rich":
+            columns += [("other order", order < 0), *_one_hot("stereo", stereo, _STEREO)]
+        return columns
+
+    def save(self, path: str | Path) -> None:
+        """Write everything that was learnt as JSON."""
+        Path(path).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+
+def learn_featurizer(
+    codes: MoleculeCodes,
+    train: Sequence[int] | np.ndarray,
+    *,
+    kind: str = "paper",
+    threshold: int = 10,
+) -> Featurizer:
+    """Learn which pairs of elements get a channel, from the training molecules alone.
+
+    Args:
+        codes: Molecules as read.
+        train: Positions of the training molecules in ``codes``.
+        kind: ``"paper"`` or ``"rich"``.
+        threshold: A pair gets a channel if more than this many training bonds have it.
+    """
+    is_train = np.zeros(len(codes), dtype=bool)
+    is_train[np.asarray(train, dtype=np.int64)] = True
+    of_bond = np.repeat(is_train, np.diff(codes.bond_offset))
+    count = Counter(map(tuple, bonded_elements(codes)[of_bond].tolist()))
+    frequent = [(pair, n) for pair, n in count.items() if n > threshold]
+    ordered = sorted(frequent, key=lambda item: (-item[1], item[0]))
+    return Featurizer(kind, tuple((int(a), int(b)) for (a, b), _ in ordered))
+
+
+def load_featurizer(path: str | Path) -> Featurizer:
+    """Read a featuriser written by :meth:`Featurizer.save`."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        return Featurizer(
+            str(content["kind"]), tuple((int(a), int(b)) for a, b in content["pairs"])
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EdgewiseError(
+            f"{path} is not a saved featuriser ({error}); give the file that Featurizer.save wrote"
+        ) from error
+
+
+def bonded_elements(codes: MoleculeCodes) -> np.ndarray:
+    """The atomic numbers at the two ends of each bond, ascending, ``[bonds, 2]``."""
+    first_atom = np.repeat(codes.atom_offset[:-1], np.diff(codes.bond_offset))
+    return np.sort(codes.atoms[codes.ends + first_atom[:, None], 0], axis=1)
+
+
+_Column = tuple[str, np.ndarray]  # a name and one value per row
+
+
+def _atom_columns(kind: str, atoms: np.ndarray) -> list[_Column]:
+    element, degree, hydrogens, charge, in_ring, aromatic, chirality, hybrid, radical = atoms.T
+    elements = _PAPER_ELEMENTS if kind == "paper" else _RICH_ELEMENTS
+    columns = [
+        *_one_hot("element", element, elements, other=True),
+        *_counts("degree", degree, 5),
+        *_counts("hydrogens", hydrogens, 4),
+        ("charge", charge),
+        ("in ring", in_ring),
+        ("aromatic", aromatic),
+    ]
+    if kind == "rich":
+        columns += _one_hot("chirality", chirality, _CHIRALITY, other=True)
+        columns += _one_hot("hybridisation", hybrid, _HYBRIDISATION, other=True)
+        columns += _counts("radical electrons", radical, 2)
+    return columns
+
+
+def _one_hot(
+    name: str, code: np.ndarray, values: dict[str, int], *, other: bool = False
+) -> list[_Column]:
+    columns = [(f"{name} {label}", code == value) for label, value in values.items()]
+    if other:
+        columns.append((f"{name} other", ~np.isin(code, list(values.values()))))
+    return columns
+
+
+def _counts(name: str, code: np.ndarray, most: int) -> list[_Column]:
+    """One column for each count; the last one means "that many or more"."""
+    code = np.minimum(code, most)
+    return [(f"{name} {count}", code == count) for count in range(most + 1)]
+
+
+def _stacked(columns: list[_Column]) -> np.ndarray:
+    return np.stack([values for _, values in columns], axis=1).astype(np.float32)
+
+
+def _no_rows(width: int) -> np.ndarray:
+    return np.zeros((0, width), dtype=np.int16)
+
+
+def _pair_name(pair: tuple[int, int]) -> str:
+    from rdkit.Chem import GetPeriodicTable
+
+    table = GetPeriodicTable()
+    return "-".join(table.GetElementSymbol(number) for number in pair)
