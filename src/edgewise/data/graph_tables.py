@@ -1,0 +1,106 @@
+"""Learn how to read a graph that stands in two tables: one of nodes, one of edges."""
+
+from collections.abc import Sequence
+
+from edgewise.data import columns
+from edgewise.data.columns import Column
+from edgewise.data.graph_reader import GraphReader
+from edgewise.data.labels import learn_labels
+from edgewise.data.tables import Table
+from edgewise.errors import EdgewiseError, preview
+
+_POLICIES = {
+    "missing": ("error", "mean"),
+    "unknown": ("error", "drop"),
+    "duplicates": ("error", "sum", "max"),
+}
+
+
+def learn_graph_reader(
+    nodes: Table,
+    edges: Table,
+    *,
+    id: str = "id",
+    label: str | None = None,
+    task: str | None = None,
+    numbers: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    text: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    source: str = "source",
+    target: str = "target",
+    directed: bool = True,
+    missing: str = "error",
+    unknown: str = "error",
+    duplicates: str = "error",
+    words: int = 1000,
+) -> GraphReader:
+    """Learn from two tables how to read them, and others like them.
+
+    Columns that are not named are read as what they look like: numbers, categories (few
+    different values) or text (several words in a cell).
+
+    Args:
+        nodes: One row per node.
+        edges: One row per edge.
+        id: Column of the nodes table that names each node.
+        label: Column of the nodes table to be predicted; empty where it is not known.
+        task: ``"classes"`` or ``"numbers"``, where the label column leaves it open.
+        numbers: Columns of either table to read as numbers.
+        categories: Columns of either table to read as categories.
+        text: Columns of the nodes table to read as text, by TF-IDF.
+        ignore: Columns of either table to leave out.
+        source: Column of the edges table with the node an edge starts from.
+        target: Column of the edges table with the node an edge goes to.
+        directed: Whether an edge goes one way only.
+        missing: ``"mean"`` fills empty cells among node numbers; on edges they are 0, no edge.
+        unknown: ``"drop"`` leaves out edges that name no node of the table.
+        duplicates: ``"sum"`` or ``"max"`` merges edges that join the same two nodes.
+        words: How many words of a text column are kept, the most frequent.
+    """
+    for name, value in (("missing", missing), ("unknown", unknown), ("duplicates", duplicates)):
+        if value not in _POLICIES[name]:
+            raise EdgewiseError(
+                f"{name}={value!r} is not known; choose one of {', '.join(_POLICIES[name])}"
+            )
+    named = {
+        **dict.fromkeys(numbers, "numbers"),
+        **dict.fromkeys(categories, "categories"),
+        **dict.fromkeys(text, "text"),
+    }
+    strangers = [c for c in (*named, *ignore) if c not in {**nodes.columns, **edges.columns}]
+    if strangers:
+        raise EdgewiseError(
+            f"column(s) {preview(strangers)} are in neither table; {nodes.path} has "
+            f"{preview(list(nodes.columns), limit=12)}, {edges.path} has "
+            f"{preview(list(edges.columns), limit=12)}"
+        )
+    nodes.column(id), edges.column(source), edges.column(target)  # named first, if absent
+    labels = None if label is None else learn_labels(nodes, label, task)
+    features: list[Column] = []
+    for name in nodes.columns:
+        if name in (id, label, *ignore):
+            continue
+        kind = named.get(name) or columns.guess_kind(nodes, name)
+        if kind == "numbers":
+            features.append(columns.learn_numbers(nodes, name, fill=missing == "mean"))
+        elif kind == "categories":
+            features.append(columns.learn_categories(nodes, name))
+        else:
+            features.append(columns.learn_text(nodes, name, words=words))
+    channels: list[Column] = []
+    for name in edges.columns:
+        if name in (source, target, *ignore):
+            continue
+        kind = named.get(name) or columns.guess_kind(edges, name)
+        if kind == "text":
+            raise EdgewiseError(
+                f"{edges.path}: column {name!r} holds text, which makes no channel; read it as "
+                "categories, or ignore it"
+            )
+        is_number = kind == "numbers"
+        learn = columns.learn_weights if is_number else columns.learn_categories
+        channels.append(learn(edges, name))
+    return GraphReader(
+        id, source, target, directed, unknown, duplicates, tuple(features), tuple(channels), labels
+    )

@@ -1,0 +1,85 @@
+"""The column to be predicted: classes or numbers, with gaps where it is not known."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from edgewise.data.tables import MISSING, Table, as_number
+from edgewise.errors import EdgewiseError, preview
+
+_MOST_NUMBERED_CLASSES = 20
+
+
+@dataclass(frozen=True)
+class Labels:
+    """How a label column is read."""
+
+    name: str
+    classes: tuple[str, ...] | None  # None: numbers
+
+    def encode(self, table: Table) -> Tensor:
+        """One label per row; all unknown if the table lacks the column."""
+        if self.name not in table.columns:
+            unknown = math.nan if self.classes is None else -1
+            return torch.full((len(table),), unknown)
+        if self.classes is None:
+            return torch.tensor(table.numbers(self.name), dtype=torch.float32)
+        number = {value: i for i, value in enumerate(self.classes)}
+        y = torch.full((len(table),), -1)
+        for row, cell in enumerate(table.column(self.name)):
+            label = cell.strip()
+            if label in MISSING:
+                continue
+            if label not in number:
+                raise EdgewiseError(
+                    f"{table.where(row)}: the label {label!r} is not among the classes "
+                    f"{preview(self.classes)} that were learnt; empty the cell to have it predicted"
+                )
+            y[row] = number[label]
+        return y
+
+    def gaps(self, y: Tensor) -> int:
+        """How many labels are not known."""
+        return int((y.isnan() if self.classes is None else y < 0).sum())
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Labels":
+        classes = content["classes"]
+        return cls(str(content["name"]), None if classes is None else tuple(map(str, classes)))
+
+
+def learn_labels(table: Table, name: str, task: str | None = None) -> Labels:
+    """Learn the classes, or that the column holds numbers.
+
+    Args:
+        table: The nodes table.
+        name: Its label column.
+        task: ``"classes"`` or ``"numbers"``; without it, words and up to 20 different whole
+            numbers are classes, and any other column of numbers must be told.
+    """
+    if task not in (None, "classes", "numbers"):
+        raise EdgewiseError(f"task={task!r} is not known; choose classes or numbers")
+    cells = {cell.strip() for cell in table.column(name)} - MISSING
+    if not cells:
+        raise EdgewiseError(f"{table.path}: the label column {name!r} is empty; label some rows")
+    if task == "numbers":
+        table.numbers(name)  # every cell must be one
+        return Labels(name, None)
+    values = {cell: as_number(cell) for cell in cells}
+    numeric = all(value is not None for value in values.values())
+    whole = numeric and all(float(value or 0).is_integer() for value in values.values())
+    if task is None and numeric and not (whole and len(cells) <= _MOST_NUMBERED_CLASSES):
+        raise EdgewiseError(
+            f"{table.path}: the label column {name!r} holds {len(cells)} different numbers, which "
+            "may be quantities or classes; pass task='numbers' or task='classes'"
+        )
+    if len(cells) == 1:
+        raise EdgewiseError(
+            f"{table.path}: the label column {name!r} holds one class only, {next(iter(cells))!r}; "
+            "there is nothing to tell apart"
+        )
+    order = sorted(cells, key=(lambda cell: (values[cell], cell)) if numeric else None)
+    return Labels(name, tuple(order))
