@@ -1,24 +1,31 @@
 """``edgewise datasets``: what exists, fetch it, and the paper's picture of it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from edgewise.commands.progress import progress_bar
 
+
+class _ListUnlessTold(TyperGroup):
+    """Without a subcommand, list."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["list"])
+
+
 datasets = typer.Typer(
     name="datasets",
+    cls=_ListUnlessTold,
     help="List the data sets of the paper, fetch them, draw their classes.",
-    invoke_without_command=True,
 )
 
 
-@datasets.callback()
-def list_datasets(context: typer.Context) -> None:
+@datasets.command("list")
+def list_datasets() -> None:
     """List the data sets: what they hold, where they come from, whether they are cached."""
-    if context.invoked_subcommand is not None:
-        return
     from edgewise.data.catalogue import CATALOGUE
     from edgewise.data.store import cache_folder, is_cached, origins
 

@@ -179,7 +179,7 @@ def _reason(text: str) -> str:
     return "not a SMILES that RDKit can parse"
 
 
-def _offsets(counts: list[int]) -> np.ndarray:
+def _offsets(counts: list[int] | np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
 
 
@@ -188,8 +188,8 @@ def _joined(parts: list[MoleculeCodes]) -> MoleculeCodes:
     return MoleculeCodes(
         smiles=tuple(text for part in parts for text in part.smiles),
         rows=np.concatenate([part.rows for part in parts]),
-        atom_offset=_offsets([n for part in parts for n in np.diff(part.atom_offset)]),
-        bond_offset=_offsets([n for part in parts for n in np.diff(part.bond_offset)]),
+        atom_offset=_offsets(np.concatenate([np.diff(part.atom_offset) for part in parts])),
+        bond_offset=_offsets(np.concatenate([np.diff(part.bond_offset) for part in parts])),
         atoms=np.concatenate([part.atoms for part in parts]),
         bonds=np.concatenate([part.bonds for part in parts]),
         ends=np.concatenate([part.ends for part in parts]),

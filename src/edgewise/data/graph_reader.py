@@ -1,6 +1,7 @@
 """Read a nodes table and an edges table into a checked graph, as it was learnt."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +64,11 @@ class GraphReader:
         pairs, rows = self._edges(edges, position, nodes)
         value = columns.encoded(self.channels, edges) if self.channels else _ones(len(edges))
         edge_index, edge_attr, merged = _merged(
-            pairs, value[rows], len(nodes), self, [edges.where(row) for row in rows]
+            pairs,
+            value[rows],
+            len(nodes),
+            self.duplicates,
+            lambda edge: edges.where(int(rows[edge])),
         )
         graph = Graph(
             x=torch.from_numpy(
@@ -164,7 +169,11 @@ def _positions(nodes: Table, id: str) -> dict[str, int]:
 
 
 def _merged(
-    pairs: np.ndarray, value: np.ndarray, nodes: int, reader: GraphReader, where: list[str]
+    pairs: np.ndarray,
+    value: np.ndarray,
+    nodes: int,
+    duplicates: str,
+    where: Callable[[int], str],
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Edges without repeats, in the order in which each first came, and how many were merged."""
     key = pairs[:, 0] * nodes + pairs[:, 1]
@@ -172,15 +181,15 @@ def _merged(
     repeats = len(key) - len(first)
     if not repeats:
         return pairs.T.copy(), value, 0
-    if reader.duplicates == "error":
+    if duplicates == "error":
         again = int(np.setdiff1d(np.arange(len(key)), first)[0])
         earlier = int(first[place[again]])
         raise EdgewiseError(
-            f"{where[again]}: this edge stands already at {where[earlier]}; {repeats} repeated "
+            f"{where(again)}: this edge stands already at {where(earlier)}; {repeats} repeated "
             "edge(s) must be left out, or merged with duplicates='sum' or 'max'"
         )
     combined = np.zeros((len(first), value.shape[1]), dtype=value.dtype)
-    merge = np.add if reader.duplicates == "sum" else np.maximum
+    merge = np.add if duplicates == "sum" else np.maximum
     merge.at(combined, place, value)
     order = np.argsort(first)
     return pairs[first[order]].T.copy(), combined[order], repeats

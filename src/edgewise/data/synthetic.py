@@ -68,7 +68,7 @@ def direction_and_kind_graph(
     members = np.stack(
         [
             [_drawn(generator, topic, per_topic, group) for topic in topics_met]
-            for topics_met in groups
+            for topics_met in groups.tolist()
         ]
     )  # [papers, four groups, members]
     # Drawn after everything above and apart from it: this is the coin of the proof.

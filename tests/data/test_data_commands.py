@@ -1,0 +1,80 @@
+"""The commands list, fetch, draw and check; a mistake is a sentence."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from edgewise.commands.check import check
+from edgewise.commands.datasets import datasets
+from edgewise.data.catalogue import CATALOGUE
+from edgewise.errors import EdgewiseError
+
+
+def run(app, *arguments: str) -> str:
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+def test_the_list_names_every_data_set_with_size_origin_and_citation(own_cache):
+    output = run(datasets)
+    assert all(name in output for name in CATALOGUE)
+    assert "7.53 MB" in output
+    assert "linqs-data.soe.ucsc.edu, the Python package graphdatascience or pgl" in output
+    assert "Sen et al." in output
+    assert output.count("not cached") == 6
+
+
+def test_fetching_an_unknown_name_is_a_sentence():
+    with pytest.raises(EdgewiseError, match="no data set named 'corra'"):
+        run(datasets, "fetch", "corra")
+
+
+def test_the_command_modules_import_nothing_heavy():
+    code = (
+        "import sys, edgewise.commands.datasets, edgewise.commands.check;"
+        "heavy = {'torch', 'numpy', 'rdkit', 'sklearn', 'matplotlib', 'pandas'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.dataset
+def test_the_picture_of_the_classes_is_drawn(tmp_path, need):
+    need("cora")
+    path = tmp_path / "classes.svg"
+    output = run(datasets, "classes", "--name", "cora", "--split", "sparse", "--output", path)
+    assert "135 training nodes: Case_Based" in output
+    assert path.read_text().startswith("<?xml")
+
+
+def test_a_graph_is_checked_and_what_was_learnt_is_saved(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,age,label\na,1,x\nb,2,y\n")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    output = run(
+        check,
+        *("graph", tmp_path / "nodes.csv", tmp_path / "edges.csv"),
+        *("--label", "label", "--save", tmp_path / "reader.json"),
+    )
+    assert "Graph(nodes=2, edges=1, channels=1, features=1, classes=2)" in output
+    assert "age: numbers, 1 wide" in output
+    assert (tmp_path / "reader.json").exists()
+
+
+def test_molecules_are_checked_and_bad_rows_listed(tmp_path):
+    (tmp_path / "m.csv").write_text("smiles,y\nCCO,1\nC(,2\n")
+    listed = tmp_path / "bad.csv"
+    output = run(
+        check,
+        *("molecules", tmp_path / "m.csv", "--target", "y"),
+        *("--on-invalid", "skip", "--invalid-file", listed),
+    )
+    assert "MoleculeSet(molecules=1, nodes=3, edges=4" in output
+    assert "1 of 2 rows are bad" in output
+    assert listed.read_text().count("\n") == 2
+    with pytest.raises(EdgewiseError, match=r"m\.csv:3"):
+        run(check, "molecules", tmp_path / "m.csv")

@@ -1,0 +1,197 @@
+"""Two tables become a graph, and new tables are read as the first ones were."""
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from edgewise.data.graph_reader import load_graph_reader
+from edgewise.data.graph_tables import learn_graph_reader
+from edgewise.data.tables import parse_text
+from edgewise.errors import EdgewiseError
+
+NODES = """id,age,city,about,label
+a,30,Rome,"graphs, and red wine and more",yes
+b,40,Oslo,the quick brown fox jumps,no
+c,50,Rome,graphs are made of red edges,
+"""
+EDGES = """source,target,amount,kind
+a,b,10,pays
+b,c,-5,owns
+c,a,,pays
+"""
+
+
+def table(text: str, name: str):
+    return parse_text(text.encode(), name)
+
+
+def both(nodes: str = NODES, edges: str = EDGES):
+    return table(nodes, "nodes.csv"), table(edges, "edges.csv")
+
+
+def learnt(nodes: str = NODES, edges: str = EDGES, **options):
+    tables = both(nodes, edges)
+    reader = learn_graph_reader(*tables, **{"label": "label", **options})
+    return reader, *reader.read(*tables)
+
+
+def test_columns_are_read_as_what_they_look_like():
+    reader, graph, notes = learnt()
+    assert [type(c).__name__ for c in reader.features] == ["Numbers", "Categories", "Text"]
+    assert reader.channel_names == ("amount +", "amount -", "kind=owns", "kind=pays")
+    assert graph.node_ids == ("a", "b", "c")
+    assert graph.class_names == ("no", "yes")
+    assert graph.y.tolist() == [1, 0, -1]
+    assert graph.edge_index.tolist() == [[0, 1, 2], [1, 2, 0]]
+    assert graph.edge_attr.tolist() == [[1, 0, 0, 1], [0, 0.5, 1, 0], [0, 0, 0, 1]]
+    assert (notes.unlabelled, notes.unseen) == (1, {"amount": 1})
+
+
+def test_numbers_are_scaled_and_categories_one_hot():
+    _, graph, _ = learnt()
+    assert_close(
+        graph.x[:, 0], torch.tensor([-1.5, 0, 1.5]) / torch.tensor(1.5).pow(2).mul(2 / 3).sqrt()
+    )
+    assert graph.x[:, 1:3].tolist() == [[0, 1], [1, 0], [0, 1]]
+
+
+def test_text_is_the_tf_idf_of_scikit_learn():
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    reader, graph, _ = learnt()
+    cells = both()[0].column("about")
+    expected = TfidfVectorizer().fit_transform(cells).toarray().astype(np.float32)
+    assert_close(graph.x[:, 3:], torch.from_numpy(expected))
+    assert reader.feature_names[3] == "about:and"
+
+
+def test_a_reader_from_its_file_reads_new_tables_the_same_way(tmp_path):
+    reader, _, _ = learnt(missing="mean")
+    reader.save(tmp_path / "reader.json")
+    again = load_graph_reader(tmp_path / "reader.json")
+    assert again == reader
+    new = both(
+        "id,age,city,about\nz,40,Bern,red unicorns\ny,,Rome,fox\n",
+        "source,target,amount,kind\nz,y,20,lends\n",
+    )
+    graph, notes = again.read(*new)
+    assert graph.x[:, :3].tolist() == [[0, 0, 0], [0, 0, 1]]
+    assert graph.edge_attr.tolist() == [[2, 0, 0, 0]]
+    assert graph.y.tolist() == [-1, -1]
+    assert notes.unseen == {"age": 1, "city": 1, "kind": 1}
+
+
+def test_an_undirected_edge_goes_both_ways_and_a_loop_once():
+    _, graph, _ = learnt(edges="source,target,w\na,b,2\nc,c,1\n", directed=False)
+    assert graph.edge_index.tolist() == [[0, 2, 1], [1, 2, 0]]
+    assert graph.edge_attr.tolist() == [[1], [0.5], [1]]
+
+
+def test_without_columns_there_is_one_feature_and_one_channel():
+    _, graph, _ = learnt("id\na\nb\n", "source,target\na,b\n", label=None)
+    assert graph.x.tolist() == [[1], [1]]
+    assert graph.edge_attr.tolist() == [[1]]
+    assert graph.y is None
+
+
+def test_a_graph_may_have_no_edges():
+    _, graph, _ = learnt(edges="source,target\n")
+    assert graph.num_edges == 0
+
+
+@pytest.mark.parametrize(("merge", "expected"), [("sum", [4.0, 1.0]), ("max", [3.0, 1.0])])
+def test_repeated_edges_are_merged_when_told(merge, expected):
+    edges = "source,target,w\na,b,1\nb,c,1\na,b,3\n"
+    _, graph, notes = learnt(edges=edges, duplicates=merge)
+    assert_close(graph.edge_attr[:, 0] * 3, torch.tensor(expected))
+    assert graph.edge_index.tolist() == [[0, 1], [1, 2]]
+    assert notes.merged_edges == 1
+
+
+def test_edges_to_unknown_nodes_are_dropped_when_told():
+    _, graph, notes = learnt(edges="source,target\na,b\na,nobody\n", unknown="drop")
+    assert graph.num_edges == 1
+    assert notes.dropped_edges == 1
+
+
+@pytest.mark.parametrize("column", ["3\n1\n2\n", "1.0\n2.0\n2.0\n"])
+def test_few_whole_numbers_are_classes_in_their_order(column):
+    rows = column.split()
+    _, graph, _ = learnt(
+        "id,label\n" + "".join(f"{i},{v}\n" for i, v in zip("abc", rows, strict=True))
+    )
+    assert list(graph.class_names) == sorted(set(rows))
+
+
+def test_a_label_column_full_of_numbers_must_be_told():
+    nodes = "id,label\na,1.5\nb,2.25\nc,\n"
+    with pytest.raises(EdgewiseError, match=r"'label' holds 2 different numbers.*task='numbers'"):
+        learnt(nodes)
+    _, graph, notes = learnt(nodes, task="numbers")
+    assert graph.y[:2].tolist() == [1.5, 2.25]
+    assert graph.y[2].isnan()
+    assert notes.unlabelled == 1
+    assert learnt(nodes, task="classes")[1].class_names == ("1.5", "2.25")
+
+
+MANY_NAMES = "id,name\n" + "".join(f"n{i},person{i}\n" for i in range(150))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"nodes": "id,label\na,x\na,y\n"},
+            r"nodes\.csv:3: the id 'a' stands already at nodes\.csv:2",
+        ),
+        ({"nodes": "id,label\n ,x\nb,y\n"}, r"nodes\.csv:2: the node has no id"),
+        ({"nodes": "id,label\n", "label": None}, "has a header but no rows"),
+        (
+            {"edges": "source,target\na,b\na,ghost\n"},
+            r"edges\.csv:3: .* names 'ghost', which is not in column 'id' of nodes\.csv.*drop",
+        ),
+        (
+            {"edges": "source,target\na,b\nb,c\na,b\n"},
+            r"edges\.csv:4: this edge stands already at edges\.csv:2.*duplicates='sum'",
+        ),
+        (
+            {"edges": "source,target\na,b\nb,a\n", "directed": False},
+            r"stands already at",
+        ),
+        ({"edges": "from,to\na,b\n"}, r"no column 'source'; its columns are \[from, to\]"),
+        ({"label": "klass"}, r"nodes\.csv has no column 'klass'"),
+        ({"nodes": "id,label\na,\nb,\n"}, "label column 'label' is empty"),
+        ({"nodes": "id,label\na,x\nb,x\n"}, "one class only, 'x'"),
+        (
+            {"nodes": "id,age,label\na,1,x\nb,,y\nc,2,x\n"},
+            r"nodes\.csv:3: column 'age' is empty.*mean",
+        ),
+        ({"nodes": MANY_NAMES, "label": None}, r"'name' holds 150 different words.*say how"),
+        ({"numbers": ["city"]}, r"nodes\.csv:2: column 'city' holds 'Rome', expected a number"),
+        ({"ignore": ["ages"]}, r"column\(s\) \[ages\] are in neither table"),
+        ({"edges": "source,target,why\na,b,because it is so\n"}, "text, which makes no channel"),
+        ({"missing": "zero"}, "missing='zero' is not known; choose one of error, mean"),
+        ({"task": "regression"}, "task='regression' is not known"),
+    ],
+)
+def test_a_mistake_is_a_sentence_with_place_and_cure(change, sentence):
+    with pytest.raises(EdgewiseError, match=sentence):
+        learnt(**change)
+
+
+def test_a_new_label_and_a_new_sign_are_refused():
+    reader, _, _ = learnt(edges="source,target,w\na,b,2\n")
+    nodes, edges = both(edges="source,target,w\na,b,-2\n")
+    with pytest.raises(EdgewiseError, match=r"edges\.csv:2: column 'w' is negative"):
+        reader.read(nodes, edges)
+    strange, edges = both(NODES.replace("no\n", "maybe\n"), "source,target,w\n")
+    with pytest.raises(EdgewiseError, match=r"nodes\.csv:3: the label 'maybe' is not among"):
+        reader.read(strange, edges)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"format": "x"}'])
+def test_a_file_that_is_no_reader_is_a_sentence(tmp_path, content):
+    (tmp_path / "r.json").write_text(content)
+    with pytest.raises(EdgewiseError, match="is not a saved graph reader"):
+        load_graph_reader(tmp_path / "r.json")

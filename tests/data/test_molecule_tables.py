@@ -1,0 +1,131 @@
+"""A chemist's file is read row by row; bad rows are refused, left out, or kept empty."""
+
+import numpy as np
+import pandas
+import pytest
+
+from edgewise.data.molecule_tables import (
+    aligned_rows,
+    read_molecules,
+    read_named,
+    read_structures,
+    write_invalid,
+)
+from edgewise.errors import EdgewiseError
+
+CSV = (
+    'name,SMILES,logp,active\n"acid, acetic",CC(=O)O,-0.2,1\nnothing,C(,,0\nsalt,[Na+].[Cl-],1.5,\n'
+)
+
+
+@pytest.fixture
+def csv_file(tmp_path):
+    (tmp_path / "m.csv").write_text(CSV)
+    return tmp_path / "m.csv"
+
+
+def test_targets_are_numbers_with_gaps_and_the_smiles_column_is_found(csv_file):
+    source = read_molecules(csv_file, targets=["logp", "active"])
+    assert source.smiles == ("CC(=O)O", "C(", "[Na+].[Cl-]")
+    assert np.array_equal(source.targets, [[-0.2, 1], [np.nan, 0], [1.5, np.nan]], equal_nan=True)
+
+
+def test_tsv_and_parquet_hold_the_same(csv_file, tmp_path):
+    frame = pandas.read_csv(csv_file)
+    frame.to_csv(tmp_path / "m.tsv", sep="\t", index=False)
+    frame.to_parquet(tmp_path / "m.parquet")
+    expected = read_molecules(csv_file, targets=["logp"])
+    for name in ("m.tsv", "m.parquet"):
+        source = read_molecules(tmp_path / name, targets=["logp"])
+        assert source.smiles == expected.smiles
+        assert np.array_equal(source.targets, expected.targets, equal_nan=True)
+
+
+def test_an_sdf_gives_structures_and_properties(tmp_path):
+    from rdkit import Chem
+
+    with Chem.SDWriter(str(tmp_path / "m.sdf")) as writer:
+        for smiles, value in (("C[C@H](N)O", 1.5), ("c1ccccc1", 2.5)):
+            molecule = Chem.MolFromSmiles(smiles)
+            molecule.SetDoubleProp("logp", value)
+            writer.write(molecule)
+    content = (tmp_path / "m.sdf").read_text()
+    (tmp_path / "m.sdf").write_text(content + "broken\n\n\nnot a count line\nM  END\n$$$$\n")
+    source = read_molecules(tmp_path / "m.sdf", targets=["logp"])
+    assert source.smiles == ("C[C@H](N)O", "c1ccccc1", "")
+    assert source.targets[:2, 0].tolist() == [1.5, 2.5]
+    codes, invalid = read_structures(source, on_invalid="skip")
+    assert (len(codes), invalid[0].row) == (2, 2)
+
+
+def test_the_first_bad_row_ends_the_reading_with_its_line(csv_file):
+    source = read_molecules(csv_file)
+    with pytest.raises(EdgewiseError, match=r"m\.csv:3: 'C\(': not a SMILES .*--on-invalid skip"):
+        read_structures(source)
+
+
+def test_bad_rows_are_skipped_and_listed_in_a_file(csv_file, tmp_path):
+    codes, invalid = read_structures(read_molecules(csv_file), on_invalid="skip")
+    write_invalid(tmp_path / "invalid.csv", invalid)
+    assert (tmp_path / "invalid.csv").read_text() == (
+        "row,line,smiles,reason\n1,3,C(,not a SMILES that RDKit can parse\n"
+    )
+    rows, values = aligned_rows(codes, np.array([[1.0], [2.0]]), "skip")
+    assert (rows.tolist(), values.tolist()) == ([0, 2], [[1.0], [2.0]])
+
+
+def test_with_null_a_bad_row_keeps_its_place_empty(csv_file):
+    codes, _ = read_structures(read_molecules(csv_file), on_invalid="null")
+    rows, values = aligned_rows(codes, np.array([[1.0], [2.0]]), "null")
+    assert rows.tolist() == [0, 1, 2]
+    assert np.array_equal(values, [[1.0], [np.nan], [2.0]], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "sentence"),
+    [
+        ("a,b\n1,2\n", {}, r"no column looks like SMILES among \[a, b\]; name it"),
+        ("smiles,mol\nC,C\n", {}, "several columns look like SMILES"),
+        ("smiles,y\nC,high\n", {"targets": ["y"]}, r"m\.csv:2: column 'y' holds 'high'"),
+        ("smiles\nC\n", {"targets": ["y"]}, r"no column 'y'; its columns are \[smiles\]"),
+        ("", {}, "is empty"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_a_sentence(tmp_path, text, options, sentence):
+    (tmp_path / "m.csv").write_text(text)
+    with pytest.raises(EdgewiseError, match=sentence):
+        read_molecules(tmp_path / "m.csv", **options)
+
+
+def test_a_file_without_one_molecule_and_a_strange_policy_are_refused(tmp_path):
+    (tmp_path / "m.csv").write_text("smiles\nC(\n")
+    source = read_molecules(tmp_path / "m.csv")
+    with pytest.raises(EdgewiseError, match="holds no molecule that can be read"):
+        read_structures(source, on_invalid="skip")
+    with pytest.raises(EdgewiseError, match="on_invalid='drop' is not known; choose one of error"):
+        read_structures(source, on_invalid="drop")
+    (tmp_path / "m.sdf").write_text("")
+    with pytest.raises(EdgewiseError, match="is empty or missing; expected an SDF"):
+        read_molecules(tmp_path / "m.sdf")
+
+
+def test_a_citation_network_is_not_a_set_of_molecules():
+    with pytest.raises(EdgewiseError, match="cora is a citation network"):
+        read_named("cora")
+
+
+@pytest.mark.dataset
+def test_the_real_targets_have_the_published_statistics(need):
+    for name, mean, deviation in (("freesolv", -3.803, 3.8448), ("lipo", 2.1863, 1.2029)):
+        need(name)
+        value = read_named(name).targets[:, 0]
+        assert round(float(value.mean()), len(str(mean).split(".")[1])) == mean
+        assert round(float(value.std()), 4) == deviation
+    need("tox21")
+    targets = read_named("tox21").targets
+    assert (targets == 1).sum(axis=0).tolist() == [
+        *(309, 237, 768, 300, 793, 350, 186, 942, 264, 372, 918, 423)
+    ]
+    assert np.isnan(targets).sum(axis=0).tolist() == [
+        *(566, 1073, 1282, 2010, 1638, 876, 1381, 1999, 759, 1364, 2021, 1057)
+    ]

@@ -1,0 +1,74 @@
+"""A batch cut out of flat arrays is the batch that PyG would collate."""
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Batch as PygBatch
+from torch_geometric.data import Data
+
+from edgewise.data.chemistry import read_smiles
+from edgewise.data.molecules import learn_featurizer
+from edgewise.data.packed import pack
+from edgewise.errors import EdgewiseError
+
+SMILES = ["CCO", "[Na+]", "c1ccccc1O", "bad(", "C#N", "CC(=O)[O-].[K+]", "C"]
+
+
+@pytest.fixture(scope="module")
+def molecules():
+    codes = read_smiles(SMILES)
+    targets = np.arange(14, dtype=float).reshape(7, 2)
+    targets[2, 1] = np.nan
+    featurizer = learn_featurizer(codes, range(len(codes)), threshold=0)
+    return pack(codes, featurizer, targets, ("a", "b"))
+
+
+def alone(molecules, index: int) -> Data:
+    """One molecule by plain slicing, the slow truth."""
+    nodes = slice(molecules.node_offset[index], molecules.node_offset[index + 1])
+    edges = slice(molecules.edge_offset[index], molecules.edge_offset[index + 1])
+    return Data(
+        x=molecules.x[nodes],
+        edge_index=molecules.edge_index[:, edges],
+        edge_attr=molecules.edge_attr[edges],
+        y=molecules.y[index : index + 1],
+    )
+
+
+@pytest.mark.parametrize("chosen", [[0], [1], [5, 0, 3], [1, 5, 1, 4], [2, 2], list(range(6))])
+def test_a_batch_is_what_pyg_collates(molecules, chosen):
+    batch = molecules.batch(chosen)
+    truth = PygBatch.from_data_list([alone(molecules, i) for i in chosen])
+    assert torch.equal(batch.x, truth.x)
+    assert torch.equal(batch.edge_index, truth.edge_index)
+    assert torch.equal(batch.edge_attr, truth.edge_attr)
+    assert torch.equal(batch.graph, truth.batch)
+    assert torch.equal(batch.y.nan_to_num(-1), truth.y.nan_to_num(-1))
+    assert batch.num_graphs == len(chosen)
+
+
+def test_both_directions_of_a_bond_carry_its_channels(molecules):
+    batch = molecules.batch([0])
+    assert batch.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert torch.equal(batch.edge_attr[0], batch.edge_attr[1])
+
+
+def test_targets_follow_their_rows_past_an_unreadable_one(molecules):
+    assert molecules.rows.tolist() == [0, 1, 2, 4, 5, 6]
+    assert molecules.y[3].tolist() == [8, 9]
+    assert molecules.y[2, 1].isnan()
+
+
+def test_a_set_without_targets_gives_batches_without(molecules):
+    codes = read_smiles(["CC"])
+    assert pack(codes, learn_featurizer(codes, [0])).batch([0]).y is None
+
+
+def test_a_tensor_of_positions_serves_too(molecules):
+    assert torch.equal(molecules.batch(torch.tensor([2, 0])).x, molecules.batch([2, 0]).x)
+
+
+@pytest.mark.parametrize("chosen", [[], [6], [-1], [[0]]])
+def test_positions_that_do_not_exist_are_refused(molecules, chosen):
+    with pytest.raises(EdgewiseError, match=r"is none; give|do not exist; the set holds 6"):
+        molecules.batch(torch.tensor(chosen, dtype=torch.long))
