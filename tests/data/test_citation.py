@@ -54,10 +54,13 @@ def test_unknown_ids_and_self_citations_are_dropped_and_counted_by_line():
         (b"a\t0\t2\tX\n", 1),  # a word that is neither 0 nor 1
         (b"a\t0\t1\tX\n\nno tabs here\n", 3),
         (b"a\t0 1\tX\n", 1),
+        (b"\xff\t0\t1\tX\n", 1),  # not UTF-8
     ],
 )
 def test_a_bad_content_line_is_named(content, line):
-    with pytest.raises(EdgewiseError, match=rf"^toy:{line}: expected an id, \d words"):
+    with pytest.raises(
+        EdgewiseError, match=rf"^toy:{line}: expected an id, .*words that are 0 or 1"
+    ):
         parse_content(content, PATH)
 
 

@@ -1,5 +1,7 @@
 """A chemist's file is read row by row; bad rows are refused, left out, or kept empty."""
 
+import gzip
+
 import numpy as np
 import pandas
 import pytest
@@ -56,6 +58,10 @@ def test_an_sdf_gives_structures_and_properties(tmp_path):
     assert source.targets[:2, 0].tolist() == [1.5, 2.5]
     codes, invalid = read_structures(source, on_invalid="skip")
     assert (len(codes), invalid[0].row) == (2, 2)
+    with pytest.raises(EdgewiseError, match=r"m\.sdf, row 2: '': no SMILES"):
+        read_structures(source)
+    (tmp_path / "m.sdf.gz").write_bytes(gzip.compress((tmp_path / "m.sdf").read_bytes()))
+    assert read_molecules(tmp_path / "m.sdf.gz").smiles == source.smiles
 
 
 def test_the_first_bad_row_ends_the_reading_with_its_line(csv_file):
@@ -105,7 +111,7 @@ def test_a_file_without_one_molecule_and_a_strange_policy_are_refused(tmp_path):
     with pytest.raises(EdgewiseError, match="on_invalid='drop' is not known; choose one of error"):
         read_structures(source, on_invalid="drop")
     (tmp_path / "m.sdf").write_text("")
-    with pytest.raises(EdgewiseError, match="is empty or missing; expected an SDF"):
+    with pytest.raises(EdgewiseError, match="is empty; expected an SDF"):
         read_molecules(tmp_path / "m.sdf")
 
 

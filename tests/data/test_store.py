@@ -171,13 +171,16 @@ def test_when_nothing_serves_the_message_names_all_that_was_tried_and_the_cure(s
     serve("/other.tgz", tar_of({"toy.content": b"other", "toy.cites": LINKS}))
     serve("/broken.tgz", b"\x1f\x8bnot an archive")
     serve("/empty.zip", b"")
-    CATALOGUE["toy"] = toy(*dataset("toy").addresses, "http://127.0.0.1:9/gone.tgz")
+    CATALOGUE["toy"] = toy(
+        *dataset("toy").addresses, "http://127.0.0.1:9/gone.tgz", "http://127.0.0.1:9/again.tgz"
+    )
     with pytest.raises(EdgewiseError) as caught:
         open_files("toy")
     message = str(caught.value)
     assert "other.tgz: toy.content (5 bytes) does not match its checksum" in message
     assert "broken.tgz is not a complete archive" in message
     assert "gone.tgz: not reached" in message
+    assert "again.tgz" not in message  # its host has been silent once already
     assert message.endswith("below it: toy/toy.content, toy/toy.cites")
     assert not list(own_cache.rglob("*"))
 

@@ -110,7 +110,7 @@ def _read_chunk(chunk: tuple[int, list[str]]) -> MoleculeCodes:
     coded = [_codes(molecule) for _, _, molecule in kept]
     atoms = [atom for molecule_atoms, _ in coded for atom in molecule_atoms]
     bonds = [bond for _, molecule_bonds in coded for bond in molecule_bonds]
-    table = np.array(bonds, dtype=np.int16).reshape(-1, 2 + len(BOND_CODES))
+    table = np.array(bonds, dtype=np.int32).reshape(-1, 2 + len(BOND_CODES))
     return MoleculeCodes(
         smiles=tuple(text for _, text, _ in kept),
         rows=np.array([row for row, _, _ in kept], dtype=np.int64),

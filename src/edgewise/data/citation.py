@@ -79,26 +79,35 @@ class PaperTable:
 def parse_content(data: bytes, path: Path) -> PaperTable:
     """Read lines of ``id <tab> 0/1 ... <tab> label``, every line with as many words."""
     ids, labels, rows = [], [], []
-    width = None
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
-        first, last = line.find(b"\t"), line.rfind(b"\t")
-        # Single digits and single tabs: the words are every second byte between id and label.
-        span = np.frombuffer(line, np.uint8)[first + 1 : last]
-        words, tabs = span[::2] - ord("0"), span[1::2]
-        width = len(words) if width is None else width
-        if first >= last or len(words) != width or (words > 1).any() or (tabs != 9).any():
+        paper = _content_row(line)
+        if paper is None or (rows and len(paper[1]) != len(rows[0])):
+            count = f"{len(rows[0])} words" if rows else "words"
             raise EdgewiseError(
-                f"{path}:{number}: expected an id, {width} words that are 0 or 1, and a label, "
+                f"{path}:{number}: expected an id, {count} that are 0 or 1, and a label, "
                 f"separated by tabs, got {line[:40].decode(errors='replace')!r}"
             )
-        ids.append(line[:first].decode())
-        labels.append(line[last + 1 :].strip().decode())
-        rows.append(words)
+        ids.append(paper[0])
+        rows.append(paper[1])
+        labels.append(paper[2])
     if not rows:
         raise EdgewiseError(f"{path} is empty; expected one paper per line")
     return PaperTable(tuple(ids), np.stack(rows).astype(np.float32), tuple(labels))
+
+
+def _content_row(line: bytes) -> tuple[str, np.ndarray, str] | None:
+    first, last = line.find(b"\t"), line.rfind(b"\t")
+    # Single digits and single tabs: the words are every second byte between id and label.
+    between = np.frombuffer(line, np.uint8)[first + 1 : last]
+    words, tabs = between[::2] - ord("0"), between[1::2]
+    if first >= last or (words > 1).any() or (tabs != ord("\t")).any():
+        return None
+    try:
+        return line[:first].decode(), words, line[last + 1 :].strip().decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def parse_cites(text: str, path: Path) -> list[tuple[str, str]]:

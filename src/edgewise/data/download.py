@@ -17,6 +17,10 @@ _CHUNK = 2**16
 _ARCHIVES = (".tgz", ".tar.gz", ".zip")
 
 
+class Unreached(EdgewiseError):
+    """A host that does not answer."""
+
+
 def files_from_address(
     address: str, names: Collection[str], progress: Progress | None = None
 ) -> dict[str, bytes]:
@@ -40,9 +44,9 @@ def _download(address: str, progress: Progress | None) -> bytes:
         except urllib.error.HTTPError as error:
             raise EdgewiseError(f"the server answered {error.code} {error.reason}") from error
         except urllib.error.URLError as error:
-            raise EdgewiseError(f"not reached: {error.reason}") from error
+            raise Unreached(f"not reached: {error.reason}") from error
         except (TimeoutError, OSError) as error:
-            raise EdgewiseError(f"not reached: {error}") from error
+            raise Unreached(f"not reached: {error}") from error
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -61,7 +61,7 @@ def load_graph(path: str | Path) -> Graph:
         fields: dict[str, Any] = {name: tensors.get(name) for name in _TENSORS}
         fields |= {name: value and tuple(value) for name, value in names.items()}
         return Graph(**fields)
-    except EdgewiseError as error:
+    except (EdgewiseError, TypeError) as error:
         raise EdgewiseError(f"{path}: {error}") from error
 
 

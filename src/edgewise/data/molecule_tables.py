@@ -1,6 +1,7 @@
 """Molecules with their measurements from CSV, TSV, Parquet and SDF files."""
 
 import csv
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.data.archives import gunzip
 from edgewise.data.catalogue import dataset
 from edgewise.data.chemistry import MoleculeCodes, read_smiles, require_rdkit
 from edgewise.data.store import open_files
@@ -36,7 +38,7 @@ class InvalidRow:
     """A row whose structure could not be read."""
 
     row: int  # counted from 0
-    line: int  # in the file
+    line: int  # in the file; the row again where it has no lines
     smiles: str
     reason: str
 
@@ -52,13 +54,13 @@ def read_molecules(
     """Read a file of molecules: a table with a SMILES column, or an SDF with structures.
 
     Args:
-        path: ``.csv``, ``.tsv`` (also gzipped), ``.parquet`` or ``.sdf``.
+        path: ``.csv``, ``.tsv``, ``.sdf`` (also gzipped) or ``.parquet``.
         smiles: The column that holds SMILES; without it, one that is called so.
         targets: The columns to predict, numbers; empty cells mean "not measured".
         encoding: Of text files.
         delimiter: Between cells, where the ending of the name does not say it.
     """
-    if str(path).lower().endswith((".sdf", ".sd")):
+    if str(path).lower().endswith((".sdf", ".sdf.gz")):
         table, smiles = _read_sdf(Path(path)), "smiles"
     else:
         table = read_table(path, encoding=encoding, delimiter=delimiter)
@@ -160,11 +162,16 @@ def _read_sdf(path: Path) -> Table:
     require_rdkit()
     from rdkit import Chem, rdBase
 
-    if not path.is_file() or path.stat().st_size == 0:
-        raise EdgewiseError(f"{path} is empty or missing; expected an SDF with structures")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise EdgewiseError(f"{path} cannot be read ({error.strerror}); check the name") from error
+    data = gunzip(data, str(path)) if path.suffix == ".gz" else data
+    if not data.strip():
+        raise EdgewiseError(f"{path} is empty; expected an SDF with structures")
     rows: list[dict[str, Any]] = []
     with rdBase.BlockLogs():
-        for molecule in Chem.SDMolSupplier(str(path)):
+        for molecule in Chem.ForwardSDMolSupplier(io.BytesIO(data)):
             if molecule is None:
                 rows.append({"smiles": ""})
             else:

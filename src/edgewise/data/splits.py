@@ -65,7 +65,7 @@ def load_split(path: str | Path) -> Split:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         return given_split(content["train"], content["validation"], content["test"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, OverflowError) as error:
         if isinstance(error, EdgewiseError):
             raise EdgewiseError(f"{path}: {error}") from error
         raise EdgewiseError(

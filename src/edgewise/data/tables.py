@@ -25,14 +25,16 @@ class Table:
 
     path: str  # for messages
     columns: dict[str, tuple[str, ...]]
-    lines: tuple[int, ...]  # the line each row ends on; row numbers for Parquet and frames
+    lines: tuple[int, ...]  # the line each row ends on, or its number where there are no lines
+    has_lines: bool = True
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def where(self, row: int) -> str:
-        """``edges.csv:12``."""
-        return f"{self.path}:{self.lines[row]}"
+        """``edges.csv:12``, or ``edges.parquet, row 10`` (from 0)."""
+        between = ":" if self.has_lines else ", row "
+        return f"{self.path}{between}{self.lines[row]}"
 
     def column(self, name: str) -> tuple[str, ...]:
         if name not in self.columns:
@@ -129,7 +131,8 @@ def parse_text(data: bytes, path: str, encoding: str = "utf-8", delimiter: str =
 def table_from_columns(columns: dict[str, Sequence[Any]], path: str) -> Table:
     """A table from values of any type, row numbers standing in for lines."""
     cells = {name: tuple(_cell(value) for value in values) for name, values in columns.items()}
-    return Table(path, cells, tuple(range(len(next(iter(cells.values()), ())))))
+    rows = range(len(next(iter(cells.values()), ())))
+    return Table(path, cells, tuple(rows), has_lines=False)
 
 
 def table_from_frame(frame: "pandas.DataFrame", path: str = "the table") -> Table:
