@@ -78,7 +78,8 @@ class PaperTable:
 
 def parse_content(data: bytes, path: Path) -> PaperTable:
     """Read lines of ``id <tab> 0/1 ... <tab> label``, every line with as many words."""
-    ids, labels, rows = [], [], []
+    ids, labels = [], []
+    rows: list[np.ndarray] = []
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
