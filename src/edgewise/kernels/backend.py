@@ -1,0 +1,46 @@
+"""Which code runs: compiled kernels on the CPU, plain torch everywhere else."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import RLock
+
+import numba
+import torch
+from torch import Tensor
+
+# EDGEWISE_KERNELS=plain turns the compiled kernels off for a whole process.
+_plain: ContextVar[bool] = ContextVar(
+    "plain", default=os.environ.get("EDGEWISE_KERNELS") == "plain"
+)
+
+# numba's workqueue layer, the only one on some machines, must not be entered by two threads.
+running = RLock()
+
+# Sums may be reordered so that they vectorise; NaN and infinity keep their meaning.
+FAST_MATH = {"reassoc", "contract", "nsz"}
+
+
+def compiled(*tensors: Tensor) -> bool:
+    """Whether these tensors can go through the compiled kernels."""
+    return not _plain.get() and all(
+        tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.float64)
+        for tensor in tensors
+    )
+
+
+@contextmanager
+def plain_kernels() -> Iterator[None]:
+    """Within this block every product runs in plain torch: slow, simple, on any device."""
+    token = _plain.set(True)
+    try:
+        yield
+    finally:
+        _plain.reset(token)
+
+
+def set_num_threads(count: int) -> None:
+    """Use ``count`` threads in torch and in the compiled kernels alike."""
+    torch.set_num_threads(count)
+    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))

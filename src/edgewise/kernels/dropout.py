@@ -1,0 +1,89 @@
+"""Dropout whose random numbers are hashes of a key and a position.
+
+Nothing is drawn one by one: the mask of element ``k`` depends on ``(key, k)`` alone, so any
+number of threads makes the same bits, and a pass that needs the mask again computes it again.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from numba import njit, prange
+from torch import Tensor
+
+from edgewise.kernels import backend
+
+_WORD = 2**32
+
+
+def draw_key() -> int:
+    """A new key from torch's generator, so that ``torch.manual_seed`` governs all dropout."""
+    return int(torch.randint(2**62, ()))
+
+
+def threshold(p: float) -> int:
+    """A hash below this is dropped; the probability is a whole multiple of 2**-32."""
+    return min(round(p * _WORD), _WORD - 1)
+
+
+def kept_scale(p: float) -> float:
+    """What survivors are multiplied with, so that the expectation stays."""
+    return 1 / (1 - threshold(p) / _WORD)
+
+
+def plain_kept(key: int, count: int, p: float, device: Any = None) -> Bool[Tensor, " count"]:
+    """Which of ``count`` elements survive: the hash in torch, where int64 must play uint32."""
+    word = torch.arange(count, device=device)
+    word = _plain_mix((word ^ (key % _WORD)) % _WORD)
+    word = _plain_mix((word + key // _WORD) % _WORD)
+    return word >= threshold(p)
+
+
+def _plain_mix(word: Tensor) -> Tensor:
+    word = word ^ (word >> 16)
+    word = _plain_times(word, 0x21F0AAAD)
+    word = word ^ (word >> 15)
+    word = _plain_times(word, 0x735A2D97)
+    return word ^ (word >> 15)
+
+
+def _plain_times(word: Tensor, factor: int) -> Tensor:
+    # Two halves: a 32-bit number times 16 bits stays within int64.
+    high = (word * (factor >> 16)) % _WORD
+    return ((high << 16) + word * (factor & 0xFFFF)) % _WORD
+
+
+@njit(inline="always")
+def mix(word):  # type: ignore[no-untyped-def]
+    """A bijection of 32 bits in which every input bit moves every output bit."""
+    word = np.uint32(word ^ (word >> np.uint32(16)))
+    word = np.uint32(word * np.uint32(0x21F0AAAD))
+    word = np.uint32(word ^ (word >> np.uint32(15)))
+    word = np.uint32(word * np.uint32(0x735A2D97))
+    return np.uint32(word ^ (word >> np.uint32(15)))
+
+
+@njit(parallel=True, cache=True)
+def _kept_factors(low_key, high_key, limit, scale, out):  # type: ignore[no-untyped-def]
+    for k in prange(len(out)):
+        word = mix(np.uint32(np.uint32(k) ^ low_key))
+        word = mix(np.uint32(word + high_key))
+        out[k] = scale if word >= limit else 0
+
+
+def kept_factors(
+    key: int, count: int, p: float, like: Float[Tensor, "..."]
+) -> Float[Tensor, " count"]:
+    """One factor an element: 0 with probability ``p``, else what keeps the expectation."""
+    if not backend.compiled(like):
+        return like.new_tensor(kept_scale(p)) * plain_kept(key, count, p, like.device)
+    out = like.new_empty(count)
+    with backend.running:
+        _kept_factors(*key_words(key), np.uint32(threshold(p)), kept_scale(p), out.numpy())
+    return out
+
+
+def key_words(key: int) -> tuple[np.uint32, np.uint32]:
+    """The key as two 32-bit words."""
+    return np.uint32(key % _WORD), np.uint32(key // _WORD)

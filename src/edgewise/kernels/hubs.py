@@ -1,0 +1,328 @@
+"""Attention over ``B B^T`` without forming it: walks along the hubs of ``B``.
+
+``M_ij = f_ij (B B^T)_ij`` with ``f_ij = exp LeakyReLU(s_i + t_j)`` is needed only through
+products. A hub is a column ``k`` of ``B``, its members the nodes with an entry there. For a
+member ``i``, ``sum_j f_ij B_jk Z_j`` splits at ``t_j = -s_i``: above it ``f`` is ``e^s e^t``,
+below it ``e^(slope s) e^(slope t)``. With the members in the order of ``t`` this is one running
+sum from below and one from above, read where ``-s_i`` falls, its *cut*. The transposed product
+drops its terms at the cuts and sums them the other way. The cost is the entries of ``B`` times
+the width, not the sum of squared hub sizes.
+
+Arrays of nodes stand by channel, ``[channels, nodes, width]``, their widths padded to whole
+lanes. Arrays of links, the entries of ``B``, stand in the order of the hub lists.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from edgewise.kernels import backend
+from edgewise.kernels.pattern import Pattern
+
+Array = NDArray[np.floating]
+
+# Columns that are summed together, in one vector register.
+LANES = 4
+# Sums over hubs are made in this many parts and then added, so that the number of threads
+# changes neither the order of additions nor the result.
+PARTS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Hubs:
+    """The hubs of one ``B`` under one pair of scores."""
+
+    start: NDArray[np.int64]  # where the list of each hub begins
+    node: NDArray[np.int32]  # the member at each place of the lists
+    order: NDArray[np.int32]  # places, ascending by source score within each hub
+    cut: NDArray[np.int32]  # at each place: how many sources lie below the kink of its target
+    link: Array  # the values of B
+    target: Array  # [2, channels, nodes], the targets' factors of f below and above the kink
+    source: Array  # and those of the sources
+
+
+@dataclass(frozen=True, eq=False)
+class Masks:
+    """Dropout on the links of the targets, and which columns it touches."""
+
+    factor: Array  # [2, links]
+    weight: Array  # [3, width]: 1 where a column is not masked, masked first, masked second
+
+
+def arrange(pattern: Pattern, link: Array, target: Array, source: Array, slope: float) -> Hubs:
+    """Order every hub's members by source score, and place each target's kink among them.
+
+    One sort of all nodes orders every list: a single sweep by ascending score appends sources
+    to the lists of their hubs and notes, for targets, how long the lists have become.
+
+    ``f`` is divided by its largest possible value in each row, which no normalisation of rows
+    notices: with ``t_max`` the highest source, ``f_ij`` is ``e^(t_j - t_max)`` above the kink
+    and ``w_i e^(slope (t_j - t_max))`` below, so no exponent is positive.
+    """
+    turned, channels = pattern.transpose, pattern.channels
+    order, cut = np.empty((2, pattern.num_entries), np.int32)
+    # Sources come first among equals: a pair on the kink lies below it.
+    events = np.argsort(np.concatenate([source, -target]), axis=0, kind="stable")
+    start, node = turned.pattern.start.numpy(), turned.pattern.column.numpy()
+    with backend.running:
+        _sweep(events.astype(np.int32), pattern.start.numpy(), pattern.column.numpy(),
+               turned.inverse.numpy(), start, order, cut, channels)  # fmt: skip
+    top = source.max(axis=0, initial=-np.inf)
+    head = np.arange(channels) * source.shape[1] // channels
+    below = np.exp((slope - 1) * np.maximum(target + top, 0)).T[head]
+    sources = np.exp(np.stack([slope * (source - top), source - top]))
+    return Hubs(
+        start,
+        node,
+        order,
+        cut,
+        link,
+        target=np.stack([below, np.ones_like(below)]),
+        source=np.ascontiguousarray(sources.swapaxes(1, 2)[:, head]),
+    )
+
+
+def pull(hubs: Hubs, z: Array, masks: Masks | None = None) -> Array:
+    """``M z``: every target gathers what its sources hold, ``[channels, nodes, width]``."""
+    out = np.zeros((PARTS, *z.shape), z.dtype)
+    with backend.running:
+        _pull(hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link, *_masked(hubs, masks, z),
+              hubs.source[..., None] * z, hubs.target, out)  # fmt: skip
+    return out.sum(0)
+
+
+def push(hubs: Hubs, z: Array, masks: Masks | None = None) -> Array:
+    """``M^T z``: every source is given what its targets hold."""
+    out = np.zeros((PARTS, *z.shape), z.dtype)
+    with backend.running:
+        _push(hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link, *_masked(hubs, masks, z),
+              hubs.target[..., None] * z, hubs.source, out)  # fmt: skip
+    return out.sum(0)
+
+
+def target_gradients(
+    hubs: Hubs, held: Array, asked: Array, slope: float, grad_link: Array, masks: Masks | None
+) -> Array:
+    """Where every pair gains ``M_ij (asked_i . held_j)``: the gradient of the target scores.
+
+    That of the links, as links of targets, is added to ``grad_link``.
+    """
+    grad_score = np.zeros((PARTS, *held.shape[:2]), held.dtype)
+    with backend.running:
+        _target_gradients(hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link,
+                          *_masked(hubs, masks, held), hubs.source[..., None] * held,
+                          hubs.target, asked, slope, grad_link, grad_score)  # fmt: skip
+    return grad_score.sum(0)
+
+
+def source_gradients(
+    hubs: Hubs, held: Array, asked: Array, slope: float, grad_link: Array, masks: Masks | None
+) -> Array:
+    """The same seen from the sources: their score gradients, and those of their links."""
+    grad_score = np.zeros((PARTS, *held.shape[:2]), held.dtype)
+    with backend.running:
+        _source_gradients(hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link,
+                          *_masked(hubs, masks, held), hubs.target[..., None] * asked,
+                          hubs.source, held, slope, grad_link, grad_score)  # fmt: skip
+    return grad_score.sum(0)
+
+
+def padded(*columns: Array) -> Array:
+    """Columns side by side, filled up with zeros to whole lanes."""
+    missing = -sum(block.shape[2] for block in columns) % LANES
+    filling = np.zeros((*columns[0].shape[:2], missing), columns[0].dtype)
+    return np.concatenate([*columns, filling], axis=2)
+
+
+def column_masks(factor: Array | None, first: int, second: int, rest: int) -> Masks | None:
+    """The masks of a block of columns masked first, one masked second, and one not masked."""
+    if factor is None:
+        return None
+    kinds = np.repeat([1, 2, 0], [first, second, rest + -(first + second + rest) % LANES])
+    return Masks(factor, np.ascontiguousarray(np.eye(3, dtype=factor.dtype)[:, kinds]))
+
+
+def _masked(hubs: Hubs, masks: Masks | None, z: Array) -> tuple[bool, Array, Array]:
+    if masks is None:
+        return False, np.empty((2, 0), hubs.link.dtype), np.empty((3, 0), z.dtype)
+    return True, masks.factor, masks.weight
+
+
+@njit(parallel=True, cache=True)
+def _sweep(events, start, column, place, hub_start, order, cut, channels):  # type: ignore[no-untyped-def]
+    doubled, heads = events.shape
+    nodes = doubled // 2
+    for q in prange(channels):
+        length = np.zeros(nodes, np.int32)
+        for event in events[:, q * heads // channels]:
+            row = event % nodes * channels + q
+            for e in range(start[row], start[row + 1]):
+                hub = column[e]
+                if event < nodes:
+                    order[hub_start[hub * channels + q] + length[hub]] = place[e]
+                    length[hub] += 1
+                else:
+                    cut[place[e]] = length[hub]
+
+
+@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+def _pull(  # type: ignore[no-untyped-def]
+    start, node, order, cut, link, masked, mask, weight, weighted, factor, out
+):
+    channels, nodes, width = weighted.shape[1:]
+    largest = np.max(np.diff(start)) if len(start) > 1 else 0
+    for task in prange(PARTS * channels):
+        part, q = task // channels, task % channels
+        below = np.empty((largest + 1, LANES), out.dtype)
+        above = np.empty((largest + 1, LANES), out.dtype)
+        low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
+        mine = out[part, q]
+        for k in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
+            first, last = start[k * channels + q], start[k * channels + q + 1]
+            for lane in range(0, width, LANES):
+                _running_sums(node, order, link, low, high, lane, first, last, below, above)
+                for p in range(first, last):
+                    i, c = node[p], cut[p]
+                    to_low, to_high = link[p] * lower[i], link[p] * upper[i]
+                    for f in range(LANES):
+                        share = to_low * below[c, f] + to_high * above[c, f]
+                        if masked:
+                            share *= _column_weight(weight, mask, p, lane + f)
+                        mine[i, lane + f] += share
+
+
+@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+def _target_gradients(  # type: ignore[no-untyped-def]
+    start, node, order, cut, link, masked, mask, weight, weighted, factor, asked, slope,
+    grad_link, grad_score,
+):  # fmt: skip
+    channels, nodes, width = weighted.shape[1:]
+    largest = np.max(np.diff(start)) if len(start) > 1 else 0
+    for task in prange(PARTS * channels):
+        part, q = task // channels, task % channels
+        below = np.empty((largest + 1, LANES), asked.dtype)
+        above = np.empty((largest + 1, LANES), asked.dtype)
+        low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
+        query = asked[q]
+        for k in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
+            first, last = start[k * channels + q], start[k * channels + q + 1]
+            for lane in range(0, width, LANES):
+                _running_sums(node, order, link, low, high, lane, first, last, below, above)
+                for p in range(first, last):
+                    i, c = node[p], cut[p]
+                    dot_low, dot_high = asked.dtype.type(0), asked.dtype.type(0)
+                    for f in range(LANES):
+                        question = query[i, lane + f]
+                        if masked:
+                            question *= _column_weight(weight, mask, p, lane + f)
+                        dot_low += question * below[c, f]
+                        dot_high += question * above[c, f]
+                    dot_low *= lower[i]
+                    dot_high *= upper[i]
+                    grad_link[p] += dot_low + dot_high
+                    grad_score[part, q, i] += link[p] * (slope * dot_low + dot_high)
+
+
+@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+def _push(  # type: ignore[no-untyped-def]
+    start, node, order, cut, link, masked, mask, weight, weighted, factor, out
+):
+    channels, nodes, width = weighted.shape[1:]
+    largest = np.max(np.diff(start)) if len(start) > 1 else 0
+    for task in prange(PARTS * channels):
+        part, q = task // channels, task % channels
+        below = np.empty((largest + 1, LANES), out.dtype)
+        above = np.empty((largest + 1, LANES), out.dtype)
+        low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
+        mine = out[part, q]
+        for k in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
+            first, last = start[k * channels + q], start[k * channels + q + 1]
+            for lane in range(0, width, LANES):
+                _dropped_sums(node, cut, link, masked, mask, weight, low, high, lane, first, last,
+                              below, above)  # fmt: skip
+                for m in range(last - first):
+                    p = order[first + m]
+                    j = node[p]
+                    to_low, to_high = link[p] * lower[j], link[p] * upper[j]
+                    for f in range(LANES):
+                        mine[j, lane + f] += to_low * below[m + 1, f] + to_high * above[m, f]
+
+
+@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+def _source_gradients(  # type: ignore[no-untyped-def]
+    start, node, order, cut, link, masked, mask, weight, weighted, factor, held, slope,
+    grad_link, grad_score,
+):  # fmt: skip
+    channels, nodes, width = weighted.shape[1:]
+    largest = np.max(np.diff(start)) if len(start) > 1 else 0
+    for task in prange(PARTS * channels):
+        part, q = task // channels, task % channels
+        below = np.empty((largest + 1, LANES), held.dtype)
+        above = np.empty((largest + 1, LANES), held.dtype)
+        low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
+        for k in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
+            first, last = start[k * channels + q], start[k * channels + q + 1]
+            for lane in range(0, width, LANES):
+                _dropped_sums(node, cut, link, masked, mask, weight, low, high, lane, first, last,
+                              below, above)  # fmt: skip
+                for m in range(last - first):
+                    p = order[first + m]
+                    j = node[p]
+                    dot_low, dot_high = held.dtype.type(0), held.dtype.type(0)
+                    for f in range(LANES):
+                        dot_low += held[q, j, lane + f] * below[m + 1, f]
+                        dot_high += held[q, j, lane + f] * above[m, f]
+                    dot_low *= lower[j]
+                    dot_high *= upper[j]
+                    grad_link[p] += dot_low + dot_high
+                    grad_score[part, q, j] += link[p] * (slope * dot_low + dot_high)
+
+
+@njit(inline="always")
+def _running_sums(node, order, link, low, high, lane, first, last, below, above):  # type: ignore[no-untyped-def]
+    """For every cut: low terms of the sources before it, high terms of those from it on."""
+    size = last - first
+    for f in range(LANES):
+        below[0, f] = 0
+        above[size, f] = 0
+    for m in range(size):
+        p = order[first + m]
+        for f in range(LANES):
+            below[m + 1, f] = below[m, f] + link[p] * low[node[p], lane + f]
+    for m in range(size - 1, -1, -1):
+        p = order[first + m]
+        for f in range(LANES):
+            above[m, f] = above[m + 1, f] + link[p] * high[node[p], lane + f]
+
+
+@njit(inline="always")
+def _dropped_sums(  # type: ignore[no-untyped-def]
+    node, cut, link, masked, mask, weight, low, high, lane, first, last, below, above
+):
+    """For every source: low terms of the targets cut after it, high terms of the others."""
+    size = last - first
+    for m in range(size + 1):
+        for f in range(LANES):
+            below[m, f] = 0
+            above[m, f] = 0
+    for p in range(first, last):
+        i, c = node[p], cut[p]
+        for f in range(LANES):
+            share = link[p]
+            if masked:
+                share *= _column_weight(weight, mask, p, lane + f)
+            below[c, f] += share * low[i, lane + f]
+            above[c, f] += share * high[i, lane + f]
+    for m in range(size - 1, -1, -1):
+        for f in range(LANES):
+            below[m, f] += below[m + 1, f]
+    for m in range(size):
+        for f in range(LANES):
+            above[m + 1, f] += above[m, f]
+
+
+@njit(inline="always")
+def _column_weight(weight, mask, p, column):  # type: ignore[no-untyped-def]
+    return weight[0, column] + weight[1, column] * mask[0, p] + weight[2, column] * mask[1, p]

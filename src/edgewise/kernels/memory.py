@@ -1,0 +1,14 @@
+"""How much memory a pattern may take."""
+
+import os
+
+
+def memory_limit() -> int:
+    """Half of the machine's memory in bytes, or what ``EDGEWISE_MEMORY_GB`` says."""
+    said = os.environ.get("EDGEWISE_MEMORY_GB")
+    if said:
+        return int(float(said) * 2**30)
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):  # no sysconf on this platform
+        return 8 * 2**30

@@ -1,0 +1,198 @@
+"""``B B^T`` on its own pattern, entry by entry: what a doubly stochastic operator stands for.
+
+The pattern reaches two hops of ``B``, so it is counted, and refused, before it is stored.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float
+from numba import njit, prange
+from torch import Tensor
+
+from edgewise.errors import EdgewiseError
+from edgewise.kernels import backend
+from edgewise.kernels.memory import memory_limit
+from edgewise.kernels.pattern import Pattern
+
+# Column, value and gradient, and the same for the transpose: what training holds per entry.
+BYTES_PER_ENTRY = 32
+# Counting visits every two-step path; past this many the bound is answer enough.
+COUNTABLE_PATHS = 20_000_000_000
+
+
+def outer_pattern(factor: Pattern) -> Pattern:
+    """The pattern of ``B B^T``.
+
+    Raises:
+        EdgewiseError: If it would not fit into half of the machine's memory.
+    """
+    hub_size = factor.transpose.pattern.start.diff().cpu()
+    paths = int((hub_size * hub_size).sum())
+    if paths * BYTES_PER_ENTRY > memory_limit():
+        _refuse_if_too_large(factor, paths, int(hub_size.max()))
+    nodes, channels, device = factor.num_nodes, factor.channels, factor.start.device
+    matrix = scipy.sparse.csr_array(
+        (
+            np.ones(factor.num_entries, dtype=np.float32),
+            factor.stacked_column.cpu().numpy(),
+            factor.start.cpu().numpy(),
+        ),
+        shape=(nodes * channels, nodes * channels),
+    )
+    both = matrix @ matrix.T
+    both.sort_indices()
+    return Pattern(
+        nodes,
+        channels,
+        torch.from_numpy(both.indptr.astype(np.int64)).to(device),
+        torch.from_numpy((both.indices // channels).astype(np.int32)).to(device),
+    )
+
+
+def _refuse_if_too_large(factor: Pattern, paths: int, largest: int) -> None:
+    entries, about = paths, "up to "
+    if paths <= COUNTABLE_PATHS:
+        turned = factor.transpose.pattern
+        with backend.running:
+            counts = _count(factor.start.cpu().numpy(), factor.column.cpu().numpy(),
+                            turned.start.cpu().numpy(), turned.column.cpu().numpy(),
+                            factor.num_nodes, factor.channels)  # fmt: skip
+        entries, about = int(counts.sum()), ""
+    needed, limit = entries * BYTES_PER_ENTRY, memory_limit()
+    if needed > limit:
+        raise EdgewiseError(
+            f"the two-hop pattern of these edges has {about}{entries:,} entries "
+            f"({needed / 2**30:.1f} GiB to train on; its largest hub alone joins {largest:,} "
+            f"nodes), more than the {limit / 2**30:.1f} GiB allowed; use convolution, row "
+            "normalisation, or attention without adaptation, or cap the largest hubs"
+        )
+
+
+def outer_values(
+    factor: Pattern, value: Float[Tensor, " links"], both: Pattern
+) -> Float[Tensor, " entries"]:
+    """The values of ``B B^T`` at the entries of ``both``."""
+    if backend.compiled(value):
+        return _OuterValues.apply(factor, value, both)
+    return plain_outer_values(factor, value, value, both)
+
+
+def plain_outer_values(
+    factor: Pattern,
+    left: Float[Tensor, " links"],
+    right: Float[Tensor, " links"],
+    both: Pattern,
+) -> Float[Tensor, " entries"]:
+    """``L R^T`` in torch, over every two-step path: the reference, and the path off the CPU.
+
+    ``left`` and ``right`` are values on the one pattern ``factor``, and may be the same.
+    """
+    turned = factor.transpose
+    size = turned.pattern.start.diff()
+    hub = factor.stacked_column
+    here = torch.arange(factor.num_entries, device=left.device).repeat_interleave(size[hub])
+    before = size[hub].cumsum(0) - size[hub]
+    step = torch.arange(len(here), device=left.device) - before[here]
+    there = turned.order.long()[turned.pattern.start[hub][here] + step]
+    key = factor.row[here] * factor.num_nodes + factor.row[there] // factor.channels
+    place = torch.searchsorted(both.row * both.num_nodes + both.column, key)
+    return left.new_zeros(both.num_entries).index_add(0, place, left[here] * right[there])
+
+
+class _OuterValues(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, factor: Pattern, value: Tensor, both: Pattern) -> Tensor:
+        ctx.factor, ctx.both = factor, both
+        value = value.contiguous()
+        ctx.save_for_backward(value)
+        out = value.new_empty(both.num_entries)
+        with backend.running:
+            _outer(*_factor_arrays(factor), value.detach().numpy(), both.start.numpy(),
+                   both.column.numpy(), out.numpy(), factor.num_nodes, factor.channels)  # fmt: skip
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
+        (value,) = ctx.saved_tensors
+        factor, both, (grad,) = ctx.factor, ctx.both, grads
+        # The pattern is symmetric, so its transpose lists the mirrored entries in place.
+        symmetric = grad + grad[both.transpose.order.long()]
+        out = torch.empty_like(value)
+        with backend.running:
+            _outer_backward(*_factor_arrays(factor), value.numpy(), both.start.numpy(),
+                            both.column.numpy(), symmetric.numpy(), out.numpy(),
+                            factor.num_nodes, factor.channels)  # fmt: skip
+        return None, out, None
+
+
+def _factor_arrays(factor: Pattern) -> tuple[Any, ...]:
+    turned = factor.transpose
+    return (
+        factor.start.numpy(),
+        factor.column.numpy(),
+        turned.pattern.start.numpy(),
+        turned.pattern.column.numpy(),
+        turned.order.numpy(),
+    )
+
+
+# The kernels below work through the rows in a few long runs, each with its own dense row of
+# sums: clearing only what a row has touched costs less than making a new one.
+RUNS = 64
+
+
+@njit(parallel=True, cache=True)
+def _count(start, column, hub_start, member, nodes, channels):  # type: ignore[no-untyped-def]
+    rows = nodes * channels
+    counts = np.zeros(rows, np.int64)
+    for run in prange(RUNS):
+        seen = np.full(nodes, -1, np.int64)
+        for r in range(run * rows // RUNS, (run + 1) * rows // RUNS):
+            for e in range(start[r], start[r + 1]):
+                hub = column[e] * channels + r % channels
+                for m in range(hub_start[hub], hub_start[hub + 1]):
+                    if seen[member[m]] != r:
+                        seen[member[m]] = r
+                        counts[r] += 1
+    return counts
+
+
+@njit(parallel=True, cache=True)
+def _outer(  # type: ignore[no-untyped-def]
+    start, column, hub_start, member, order, value, both_start, both_column, out, nodes, channels
+):
+    rows = nodes * channels
+    for run in prange(RUNS):
+        sums = np.zeros(nodes, value.dtype)
+        for r in range(run * rows // RUNS, (run + 1) * rows // RUNS):
+            for e in range(start[r], start[r + 1]):
+                hub = column[e] * channels + r % channels
+                for m in range(hub_start[hub], hub_start[hub + 1]):
+                    sums[member[m]] += value[e] * value[order[m]]
+            for e in range(both_start[r], both_start[r + 1]):
+                out[e] = sums[both_column[e]]
+                sums[both_column[e]] = 0
+
+
+@njit(parallel=True, cache=True)
+def _outer_backward(  # type: ignore[no-untyped-def]
+    start, column, hub_start, member, order, value, both_start, both_column, grad, out,
+    nodes, channels,
+):  # fmt: skip
+    rows = nodes * channels
+    for run in prange(RUNS):
+        along = np.zeros(nodes, value.dtype)
+        for r in range(run * rows // RUNS, (run + 1) * rows // RUNS):
+            for e in range(both_start[r], both_start[r + 1]):
+                along[both_column[e]] = grad[e]
+            for e in range(start[r], start[r + 1]):
+                hub = column[e] * channels + r % channels
+                total = value.dtype.type(0)
+                for m in range(hub_start[hub], hub_start[hub + 1]):
+                    total += along[member[m]] * value[order[m]]
+                out[e] = total
+            for e in range(both_start[r], both_start[r + 1]):
+                along[both_column[e]] = 0

@@ -1,0 +1,131 @@
+"""Stacked sparse matrix times node features, with the gradients of both.
+
+Features come in groups: ``z`` is ``[nodes, groups, width]``, and channel ``q`` of ``Q`` reads
+group ``q * groups // Q``. One group is shared by all channels; ``Q`` groups are one each; in
+between stand attention heads. The result may be summed over groups of channels likewise.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from numba import njit, prange
+from torch import Tensor
+
+from edgewise.kernels import backend
+from edgewise.kernels.pattern import Pattern
+
+
+def product(
+    pattern: Pattern,
+    value: Float[Tensor, " entries"],
+    z: Float[Tensor, "nodes groups width"],
+    *,
+    transposed: bool = False,
+) -> Float[Tensor, "nodes channels width"]:
+    """``out[i, q] = sum_j A[i, j, q] z[j, group(q)]``, or with ``A[j, i, q]`` if transposed."""
+    if backend.compiled(value, z):
+        return _Product.apply(pattern, value, z, transposed)
+    return plain_product(pattern, value, z, transposed=transposed)
+
+
+def plain_product(
+    pattern: Pattern,
+    value: Float[Tensor, " entries"],
+    z: Float[Tensor, "nodes groups width"],
+    *,
+    transposed: bool = False,
+) -> Float[Tensor, "nodes channels width"]:
+    """The same in torch, gathered and added up: the reference, and the path off the CPU."""
+    nodes, groups, width = z.shape
+    channels = pattern.channels
+    channel = pattern.row % channels
+    target, source = pattern.row, pattern.column.long()
+    if transposed:
+        target, source = pattern.stacked_column, pattern.row // channels
+    message = value.unsqueeze(1) * z[source, channel * groups // channels]
+    out = message.new_zeros(nodes * channels, width).index_add(0, target, message)
+    return out.reshape(nodes, channels, width)
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, pattern: Pattern, value: Tensor, z: Tensor, transposed: bool
+    ) -> Tensor:
+        ctx.pattern, ctx.transposed = pattern, transposed
+        ctx.save_for_backward(value, z)
+        out = z.new_empty(z.size(0), pattern.channels, z.size(2))
+        along, order = _oriented(pattern, transposed)
+        with backend.running:
+            _multiply(along.start.numpy(), along.column.numpy(), order, _array(value),
+                      _array(z), out.numpy(), pattern.channels)  # fmt: skip
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None, None]:
+        value, z = ctx.saved_tensors
+        pattern, (grad,) = ctx.pattern, grads
+        needs_value, needs_z = ctx.needs_input_grad[1:3]
+        along, order = _oriented(pattern, not ctx.transposed)
+        grad_z = torch.empty_like(z, memory_format=torch.contiguous_format)
+        start, column = along.start.numpy(), along.column.numpy()
+        with backend.running:
+            if not needs_value:
+                _multiply(start, column, order, _array(value), _array(grad), grad_z.numpy(),
+                          pattern.channels)  # fmt: skip
+                return None, None, grad_z, None
+            grad_value = torch.empty_like(value, memory_format=torch.contiguous_format)
+            _multiply_and_sample(start, column, order, _array(value), _array(grad), _array(z),
+                                 grad_z.numpy(), grad_value.numpy(), pattern.channels)  # fmt: skip
+        return None, grad_value, grad_z if needs_z else None, None
+
+
+def _oriented(pattern: Pattern, transposed: bool) -> tuple[Pattern, Any]:
+    """The pattern to walk along, and where its values stand (None: in order)."""
+    if not transposed:
+        return pattern, None
+    return pattern.transpose.pattern, pattern.transpose.order.numpy()
+
+
+def _array(tensor: Tensor) -> Any:
+    return tensor.detach().contiguous().numpy()
+
+
+@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+def _multiply(start, column, order, value, z, out, channels):  # type: ignore[no-untyped-def]
+    nodes, groups_out, width = out.shape
+    groups_in = z.shape[1]
+    for r in prange(nodes * groups_out):
+        i, group = r // groups_out, r % groups_out
+        for f in range(width):
+            out[i, group, f] = 0
+        for q in range(group * channels // groups_out, (group + 1) * channels // groups_out):
+            source = q * groups_in // channels
+            for e in range(start[i * channels + q], start[i * channels + q + 1]):
+                weight = value[e if order is None else order[e]]
+                j = column[e]
+                for f in range(width):
+                    out[i, group, f] += weight * z[j, source, f]
+
+
+@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+def _multiply_and_sample(  # type: ignore[no-untyped-def]
+    start, column, order, value, grad, z, grad_z, grad_value, channels
+):
+    """The product with ``grad``, and beside it the dot of ``z`` and ``grad`` at every entry."""
+    nodes, groups, width = grad_z.shape
+    for r in prange(nodes * groups):
+        i, group = r // groups, r % groups
+        for f in range(width):
+            grad_z[i, group, f] = 0
+        for q in range(group * channels // groups, (group + 1) * channels // groups):
+            for e in range(start[i * channels + q], start[i * channels + q + 1]):
+                place = e if order is None else order[e]
+                weight = value[place]
+                j = column[e]
+                dot = weight * 0
+                for f in range(width):
+                    grad_z[i, group, f] += weight * grad[j, q, f]
+                    dot += z[i, group, f] * grad[j, q, f]
+                grad_value[place] = dot
