@@ -127,6 +127,7 @@ def write_atomically(path: Path, data: bytes) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
+        temporary.chmod(0o644)  # a cache may be shared; temporary files start private
         os.replace(temporary, path)
     except OSError as error:
         raise EdgewiseError(

@@ -40,10 +40,11 @@ def direction_and_kind_graph(
     cites it in dispute. Its label is the topic of the first group. Its own features are a
     random topic that tells nothing; the background papers carry no label.
 
-    Why the ceilings hold: first four groups are drawn, then a fair shuffle deals the four
-    roles. Whoever does not see direction sees the same graph when "cites" and "is cited" are
-    exchanged at a paper within each kind, so two labels are equally likely given all that is
-    seen, the labels of other papers included; without kinds likewise; without both, four are.
+    Why the ceilings hold: the four topics of a paper come in a fair random order and all
+    groups are drawn alike, so exchanging two groups of one paper gives an equally likely graph.
+    Whoever does not see direction cannot tell "cites" from "is cited" within a kind, so two
+    labels are equally likely given all that is seen, the labels of other papers included;
+    without kinds likewise; without both, four are.
 
     Args:
         papers: How many papers carry a label; these are nodes ``0 .. papers - 1``.
@@ -71,24 +72,23 @@ def direction_and_kind_graph(
             for topics_met in groups.tolist()
         ]
     )  # [papers, four groups, members]
-    # Drawn after everything above and apart from it: this is the coin of the proof.
-    role = np.stack([generator.permutation(len(_ROLES)) for _ in range(papers)])
     cites, kind = np.array(_ROLES).T
     neighbour = papers + members.reshape(papers, -1)
     paper = np.broadcast_to(np.arange(papers)[:, None], neighbour.shape)
-    outgoing = np.repeat(cites[role].astype(bool), group, axis=1)
+    outgoing = np.repeat(cites.astype(bool), group)
     source = np.where(outgoing, paper, neighbour).ravel()
     target = np.where(outgoing, neighbour, paper).ravel()
-    kinds = np.repeat(kind[role], group, axis=1).ravel()
+    kinds = np.tile(np.repeat(kind, group), papers)
+    order = generator.permutation(len(kinds))  # so that the order of the edges tells nothing
     own_topic = generator.integers(topics, size=papers)
     topic = np.concatenate([own_topic, np.repeat(np.arange(topics), per_topic)])
     label = np.full(len(topic), -1)
-    label[:papers] = groups[np.arange(papers), (role == 0).argmax(axis=1)]
+    label[:papers] = groups[:, 0]
     x = np.eye(topics)[topic] + noise * generator.standard_normal((len(topic), topics))
     graph = Graph(
         x=torch.from_numpy(x).float(),
-        edge_index=torch.from_numpy(np.stack([source, target])),
-        edge_attr=torch.from_numpy(np.eye(len(KINDS))[kinds]).float(),
+        edge_index=torch.from_numpy(np.stack([source, target])[:, order]),
+        edge_attr=torch.from_numpy(np.eye(len(KINDS))[kinds[order]]).float(),
         y=torch.from_numpy(label),
         channel_names=KINDS,
         class_names=tuple(f"topic {number}" for number in range(topics)),
