@@ -78,3 +78,18 @@ def test_background_papers_carry_no_label_and_the_seed_decides_everything(graph)
 def test_settings_that_make_no_graph_are_refused():
     with pytest.raises(EdgewiseError, match="at least 4 topics"):
         direction_and_kind_graph(topics=3)
+
+
+@pytest.mark.parametrize(
+    ("sight", "low", "high"), [("both", 0.95, 1.0), ("direction", 0.4, 0.6), ("kinds", 0.4, 0.6)]
+)
+def test_a_model_that_learns_reaches_its_ceiling_and_no_more(sight, low, high):
+    from sklearn.linear_model import LogisticRegression
+
+    graph, _ = direction_and_kind_graph(PAPERS, seed=2)
+    seen = {"both": (True, (0, 1)), "kinds": (None, (0, 1)), "direction": (True, (None,))}
+    cites, kinds = seen[sight]
+    counts = [votes(graph, way, kind) for way in {cites, None} for kind in kinds]
+    features, y = np.concatenate(counts, axis=1), graph.y[:PAPERS].numpy()
+    model = LogisticRegression(max_iter=1000).fit(features[:1000], y[:1000])
+    assert low <= model.score(features[1000:], y[1000:]) <= high
