@@ -3,12 +3,15 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edgewise.data.tables import MISSING, Table, as_number
 from edgewise.errors import EdgewiseError, preview
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 _WORDS_IN_A_TEXT = 3  # a column with more words than this per cell is text
 _MOST_CATEGORIES = 100
@@ -79,14 +82,17 @@ class Text:
         return tuple(f"{self.name}:{word}" for word in self.words)
 
     def encode(self, table: Table) -> np.ndarray:
+        return self._weighted(table).astype(np.float32).toarray()
+
+    def unseen(self, table: Table) -> int:
+        return int((self._weighted(table).getnnz(axis=1) == 0).sum())
+
+    def _weighted(self, table: Table) -> "scipy.sparse.csr_matrix":
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         vectorizer = TfidfVectorizer(vocabulary=list(self.words))
         vectorizer.idf_ = np.array(self.idf)
-        return vectorizer.transform(table.column(self.name)).toarray()
-
-    def unseen(self, table: Table) -> int:
-        return int((self.encode(table).sum(axis=1) == 0).sum())
+        return vectorizer.transform(table.column(self.name))
 
 
 @dataclass(frozen=True)
@@ -175,8 +181,8 @@ def learn_weights(table: Table, name: str) -> Weights:
 
 def encoded(columns: Sequence[Column], table: Table) -> np.ndarray:
     """All columns side by side, ``[rows, outputs]``, float32."""
-    parts = [column.encode(table) for column in columns]
-    return np.concatenate(parts, axis=1).astype(np.float32)
+    parts = [column.encode(table).astype(np.float32, copy=False) for column in columns]
+    return np.concatenate(parts, axis=1)
 
 
 def to_json(column: Column) -> dict[str, Any]:
