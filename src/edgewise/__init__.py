@@ -1,7 +1,7 @@
 """Graph neural networks that use what stands on the edges."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -23,6 +23,23 @@ _HOME = {
     "quantile_channels": "channels",
     "signed_channels": "channels",
     "undirected_channels": "channels",
+    "SparseFeatures": "features",
+    "compact_features": "features",
+    "sparse_features": "features",
+    "DoublyStochastic": "operators",
+    "SparseOperator": "operators",
+    "doubly_stochastic": "operators",
+    "gcn": "operators",
+    "row": "operators",
+    "symmetric": "operators",
+    "ChannelAttention": "layers",
+    "ChannelConv": "layers",
+    "Architecture": "models",
+    "GraphModel": "models",
+    "NodeModel": "models",
+    "VARIANTS": "models",
+    "plain_kernels": "kernels.backend",
+    "set_num_threads": "kernels.backend",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -37,6 +54,3 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted(__all__)
 
-
-if TYPE_CHECKING:
-    from edgewise.channels import *  # noqa: F403

@@ -50,42 +50,57 @@ def plain_product(
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, pattern: Pattern, value: Tensor, z: Tensor, transposed: bool
-    ) -> Tensor:
+    def forward(ctx: Any, pattern: Pattern, value: Tensor, z: Tensor, transposed: bool) -> Tensor:
         ctx.pattern, ctx.transposed = pattern, transposed
         ctx.save_for_backward(value, z)
         out = z.new_empty(z.size(0), pattern.channels, z.size(2))
         along, order = _oriented(pattern, transposed)
-        with backend.running:
-            _multiply(along.start.numpy(), along.column.numpy(), order, _array(value),
-                      _array(z), out.numpy(), pattern.channels)  # fmt: skip
+        multiply(along.start, along.column, order, value, z, out, pattern.channels)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None, None]:
         value, z = ctx.saved_tensors
         pattern, (grad,) = ctx.pattern, grads
-        needs_value, needs_z = ctx.needs_input_grad[1:3]
         along, order = _oriented(pattern, not ctx.transposed)
         grad_z = torch.empty_like(z, memory_format=torch.contiguous_format)
-        start, column = along.start.numpy(), along.column.numpy()
+        if not ctx.needs_input_grad[1]:
+            multiply(along.start, along.column, order, value, grad, grad_z, pattern.channels)
+            return None, None, grad_z, None
+        sampled = torch.empty_like(value, memory_format=torch.contiguous_format)
         with backend.running:
-            if not needs_value:
-                _multiply(start, column, order, _array(value), _array(grad), grad_z.numpy(),
-                          pattern.channels)  # fmt: skip
-                return None, None, grad_z, None
-            grad_value = torch.empty_like(value, memory_format=torch.contiguous_format)
-            _multiply_and_sample(start, column, order, _array(value), _array(grad), _array(z),
-                                 grad_z.numpy(), grad_value.numpy(), pattern.channels)  # fmt: skip
-        return None, grad_value, grad_z if needs_z else None, None
+            _multiply_and_sample(along.start.numpy(), along.column.numpy(), _optional(order),
+                                 _array(value), _array(grad), _array(z), grad_z.numpy(),
+                                 sampled.numpy(), pattern.channels)  # fmt: skip
+        # Sampled in the order it was walked in: one gather costs far less than scattered writes.
+        places = None if order is None else pattern.transpose.inverse.long()
+        return None, sampled if places is None else sampled[places], grad_z, None
 
 
-def _oriented(pattern: Pattern, transposed: bool) -> tuple[Pattern, Any]:
+def multiply(
+    start: Tensor,
+    column: Tensor,
+    order: Tensor | None,
+    value: Tensor,
+    z: Tensor,
+    out: Tensor,
+    channels: int = 1,
+) -> None:
+    """The compiled product into ``out``, whose groups decide which channels are summed."""
+    with backend.running:
+        _multiply(start.numpy(), column.numpy(), _optional(order), _array(value), _array(z),
+                  out.numpy(), channels)  # fmt: skip
+
+
+def _oriented(pattern: Pattern, transposed: bool) -> tuple[Pattern, Tensor | None]:
     """The pattern to walk along, and where its values stand (None: in order)."""
     if not transposed:
         return pattern, None
-    return pattern.transpose.pattern, pattern.transpose.order.numpy()
+    return pattern.transpose.pattern, pattern.transpose.order
+
+
+def _optional(tensor: Tensor | None) -> Any:
+    return None if tensor is None else tensor.numpy()
 
 
 def _array(tensor: Tensor) -> Any:
@@ -111,7 +126,7 @@ def _multiply(start, column, order, value, z, out, channels):  # type: ignore[no
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _multiply_and_sample(  # type: ignore[no-untyped-def]
-    start, column, order, value, grad, z, grad_z, grad_value, channels
+    start, column, order, value, grad, z, grad_z, sampled, channels
 ):
     """The product with ``grad``, and beside it the dot of ``z`` and ``grad`` at every entry."""
     nodes, groups, width = grad_z.shape
@@ -121,11 +136,11 @@ def _multiply_and_sample(  # type: ignore[no-untyped-def]
             grad_z[i, group, f] = 0
         for q in range(group * channels // groups, (group + 1) * channels // groups):
             for e in range(start[i * channels + q], start[i * channels + q + 1]):
-                place = e if order is None else order[e]
-                weight = value[place]
+                weight = value[e if order is None else order[e]]
                 j = column[e]
                 dot = weight * 0
                 for f in range(width):
-                    grad_z[i, group, f] += weight * grad[j, q, f]
                     dot += z[i, group, f] * grad[j, q, f]
-                grad_value[place] = dot
+                for f in range(width):
+                    grad_z[i, group, f] += weight * grad[j, q, f]
+                sampled[e] = dot

@@ -1,0 +1,277 @@
+"""Edge channels as linear operators on node features. Nothing here learns.
+
+An operator is a matrix per channel, built from (row, column) = (``edge_index[0]``,
+``edge_index[1]``), and row ``i`` gathers: ``(E X)_i = sum_j E_ij X_j``. All channels of all
+graphs of a batch are one sparse matrix.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from edgewise.errors import EdgewiseError, preview
+from edgewise.graph import check_channels, check_edges
+from edgewise.kernels.attention import balance_columns
+from edgewise.kernels.outer import outer_pattern, outer_values
+from edgewise.kernels.pattern import Pattern, stack
+from edgewise.kernels.products import product
+
+
+@dataclass(frozen=True, eq=False)
+class SparseOperator:
+    """A matrix per channel, its entries stored: what :func:`row` and :func:`symmetric` give."""
+
+    pattern: Pattern
+    value: Float[Tensor, " entries"]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """``(nodes, nodes, channels)``."""
+        return self.pattern.num_nodes, self.pattern.num_nodes, self.pattern.channels
+
+    @property
+    def channels(self) -> int:
+        return self.pattern.channels
+
+    def __matmul__(self, x: Tensor) -> Float[Tensor, "nodes channels features"]:
+        """``[nodes, features]``, or one such array per channel as ``[nodes, channels, features]``."""
+        return product(self.pattern, self.value, _per_channel(x, self.shape))
+
+    @property
+    def T(self) -> "SparseOperator":
+        turned = self.pattern.transpose
+        return SparseOperator(turned.pattern, self.value[turned.order.long()])
+
+    @property
+    def formed(self) -> "SparseOperator":
+        """The operator with all its entries stored: this one."""
+        return self
+
+    def to_dense(self) -> Float[Tensor, "nodes nodes channels"]:
+        """Materialise. For tests and small plots: quadratic in the number of nodes."""
+        place = (self._row, self.pattern.column.long(), self._channel)
+        return self.value.new_zeros(self.shape).index_put(place, self.value)
+
+    def entries(
+        self,
+    ) -> tuple[Int[Tensor, "2 entries"], Float[Tensor, "entries channels"]]:
+        """``edge_index`` and ``edge_attr`` of every pair that is not zero in some channel."""
+        nodes = max(self.pattern.num_nodes, 1)
+        key, place = torch.unique(self._row * nodes + self.pattern.column, return_inverse=True)
+        attr = self.value.new_zeros(len(key), self.channels)
+        return (
+            torch.stack([key // nodes, key % nodes]),
+            attr.index_put((place, self._channel), self.value),
+        )
+
+    def repeat_channels(self, times: int) -> "SparseOperator":
+        """The same channels over again, ``times`` in all: one set for each attention head."""
+        if times == 1:
+            return self
+        pattern, order = stack(
+            self._row.repeat(times),
+            self.pattern.column.long().repeat(times),
+            torch.cat([self._channel + copy * self.channels for copy in range(times)]),
+            self.pattern.num_nodes,
+            self.channels * times,
+        )
+        return SparseOperator(pattern, self.value.repeat(times)[order])
+
+    @property
+    def _row(self) -> Tensor:
+        return self.pattern.row // self.channels
+
+    @property
+    def _channel(self) -> Tensor:
+        return self.pattern.row % self.channels
+
+
+@dataclass(frozen=True, eq=False)
+class DoublyStochastic:
+    r"""One doubly stochastic matrix per channel, kept as its sparse factor.
+
+    .. math::
+        E_{\cdot\cdot p} = B_p B_p^\top, \qquad B_p = \tilde E_p \, \mathrm{diag}(c_p)^{-1/2}
+
+    ``B`` lives on the edges; ``E`` reaches two hops and is never formed to be applied, at a
+    cost that is linear in the edges. It is symmetric, whatever the direction of the edges.
+    """
+
+    factor: SparseOperator
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """``(nodes, nodes, channels)``."""
+        return self.factor.shape
+
+    @property
+    def channels(self) -> int:
+        return self.factor.channels
+
+    def __matmul__(self, x: Tensor) -> Float[Tensor, "nodes channels features"]:
+        """``[nodes, features]``, or one such array per channel as ``[nodes, channels, features]``."""
+        pattern, value = self.factor.pattern, self.factor.value
+        pooled = product(pattern, value, _per_channel(x, self.shape), transposed=True)
+        return product(pattern, value, pooled)
+
+    @property
+    def T(self) -> "DoublyStochastic":
+        return self
+
+    @cached_property
+    def formed(self) -> SparseOperator:
+        """The two-hop matrix with its entries stored, if it fits into memory."""
+        both = outer_pattern(self.factor.pattern)
+        return SparseOperator(both, outer_values(self.factor.pattern, self.factor.value, both))
+
+    def to_dense(self) -> Float[Tensor, "nodes nodes channels"]:
+        """Materialise. For tests and small plots: quadratic in the number of nodes."""
+        factor = self.factor.to_dense()
+        return torch.einsum("ikp,jkp->ijp", factor, factor)
+
+    def entries(
+        self,
+    ) -> tuple[Int[Tensor, "2 entries"], Float[Tensor, "entries channels"]]:
+        """``edge_index`` and ``edge_attr`` of every pair within two hops."""
+        return self.formed.entries()
+
+    def repeat_channels(self, times: int) -> "DoublyStochastic":
+        """The same channels over again, ``times`` in all: one set for each attention head."""
+        return self if times == 1 else DoublyStochastic(self.factor.repeat_channels(times))
+
+
+Operator = SparseOperator | DoublyStochastic
+
+
+def doubly_stochastic(
+    edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
+) -> DoublyStochastic:
+    r"""Normalise non-negative edge channels so that rows and columns sum to one.
+
+    .. math::
+        \tilde E_{ijp} = \hat E_{ijp} \Big/ \sum_k \hat E_{ikp}, \qquad
+        E_{ijp} = \sum_k \tilde E_{ikp} \tilde E_{jkp} \Big/ \sum_v \tilde E_{vkp}
+
+    Section 3.2 of the paper. The result joins nodes that point to the same node.
+
+    Args:
+        edge_index: ``[2, edges]``, each edge once.
+        edge_attr: ``[edges, channels]``, not negative; None for one channel of ones.
+        num_nodes: Number of nodes.
+
+    Raises:
+        EdgewiseError: If a node has no outgoing weight in some channel; add self-loops.
+    """
+    pattern, value = _stacked(edge_index, edge_attr, num_nodes)
+    row_sum = _row_sums(pattern, value)
+    empty = (row_sum <= 0).reshape(num_nodes, -1).nonzero()
+    if len(empty):
+        channel = int(empty[:, 1].min())
+        nodes = empty[empty[:, 1] == channel, 0]
+        raise EdgewiseError(
+            f"channel {channel} gives no outgoing weight to node(s) {preview(nodes)}, so their "
+            "rows cannot sum to 1; add self-loops first (edgewise.add_self_loops)"
+        )
+    weight = value / row_sum[pattern.row]
+    return DoublyStochastic(SparseOperator(pattern, balance_columns(pattern, weight)))
+
+
+def row(edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int) -> SparseOperator:
+    r"""Divide each channel by its row sums, :math:`E_{ij} = \hat E_{ij} / \sum_j \hat E_{ij}`.
+
+    As in GAT (section 3.2 of the paper). A row without edges stays empty: it gathers nothing.
+    """
+    pattern, value = _stacked(edge_index, edge_attr, num_nodes)
+    return SparseOperator(pattern, value * _reciprocal(_row_sums(pattern, value))[pattern.row])
+
+
+def symmetric(edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int) -> SparseOperator:
+    r"""Divide by the roots of row and column sums, as section 3.2 of the paper prints it.
+
+    .. math::
+        E_{ij} = \hat E_{ij} \Big/ \sqrt{\textstyle\sum_i \hat E_{ij}}
+                                   \sqrt{\textstyle\sum_j \hat E_{ij}}
+
+    On an undirected graph this is the normalisation of GCN; for its form on directed graphs
+    see :func:`gcn`. Empty rows and columns stay empty.
+    """
+    pattern, value = _stacked(edge_index, edge_attr, num_nodes)
+    return SparseOperator(pattern, symmetric_values(pattern, value))
+
+
+def gcn(edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int) -> SparseOperator:
+    r"""Divide by the roots of the row sums of both ends, as PyG's ``GCNConv`` does.
+
+    .. math::
+        E_{ij} = \hat E_{ij} \big/ \sqrt{d_i d_j}, \qquad d_i = \textstyle\sum_k \hat E_{ik}
+
+    Equal to :func:`symmetric` where rows and columns have the same sums.
+    """
+    pattern, value = _stacked(edge_index, edge_attr, num_nodes)
+    root = _reciprocal(_row_sums(pattern, value)).sqrt()
+    return SparseOperator(pattern, value * root[pattern.row] * root[pattern.stacked_column])
+
+
+NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None, int], Operator]] = {
+    "doubly_stochastic": doubly_stochastic,
+    "symmetric": symmetric,
+    "row": row,
+    "gcn": gcn,
+}
+
+
+def symmetric_values(
+    pattern: Pattern, value: Float[Tensor, " entries"]
+) -> Float[Tensor, " entries"]:
+    """The values of :func:`symmetric` on a pattern that is there already."""
+    columns = value.new_zeros(pattern.num_nodes * pattern.channels)
+    column_sum = columns.index_add(0, pattern.stacked_column, value)
+    left = _reciprocal(_row_sums(pattern, value)).sqrt()
+    right = _reciprocal(column_sum).sqrt()
+    return value * left[pattern.row] * right[pattern.stacked_column]
+
+
+def _stacked(
+    edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
+) -> tuple[Pattern, Float[Tensor, " entries"]]:
+    check_edges(edge_index, num_nodes)
+    if edge_attr is None:
+        edge_attr = torch.ones(edge_index.size(1), 1, device=edge_index.device)
+    check_channels(edge_attr, edge_index)
+    # A zero is no edge, unless somebody asks how the result would change with it.
+    stored = edge_attr != 0
+    if edge_attr.requires_grad:
+        stored = torch.ones_like(stored)
+    edge, channel = stored.nonzero(as_tuple=True)
+    source, target = edge_index[:, edge]
+    pattern, order = stack(source, target, channel, num_nodes, edge_attr.size(1))
+    return pattern, edge_attr[edge, channel][order]
+
+
+def _row_sums(
+    pattern: Pattern, value: Float[Tensor, " entries"]
+) -> Float[Tensor, " rows"]:
+    empty = value.new_zeros(pattern.num_nodes * pattern.channels)
+    return empty.index_add(0, pattern.row, value)
+
+
+def _reciprocal(total: Float[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    return torch.where(total > 0, total, torch.inf).reciprocal()
+
+
+def _per_channel(
+    x: Tensor, shape: tuple[int, int, int]
+) -> Float[Tensor, "nodes groups features"]:
+    nodes, _, channels = shape
+    if x.dim() == 2 and x.size(0) == nodes:
+        return x.unsqueeze(1)
+    if x.dim() == 3 and x.size(0) == nodes and x.size(1) == channels:
+        return x
+    raise EdgewiseError(
+        f"an operator of {nodes} nodes and {channels} channels cannot be applied to features of "
+        f"shape {list(x.shape)}; give [{nodes}, features] or [{nodes}, {channels}, features]"
+    )
