@@ -30,11 +30,10 @@ def elu_and_drop(x: Float[Tensor, "..."], p: float, key: int) -> Float[Tensor, "
 class _EluAndDrop(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: float, key: int) -> Tensor:
-        x = x.contiguous()
-        out = torch.empty_like(x)
+        out = elu(x.detach().contiguous())
         ctx.mask = (*key_words(key), np.uint32(threshold(p)), kept_scale(p))
         with backend.running:
-            _elu_and_drop(x.detach().numpy().reshape(-1), *ctx.mask, out.numpy().reshape(-1))
+            _drop_in_place(*ctx.mask, out.numpy().reshape(-1))
         ctx.save_for_backward(out)
         return out
 
@@ -50,16 +49,11 @@ class _EluAndDrop(torch.autograd.Function):
 
 
 @njit(parallel=True, cache=True)
-def _elu_and_drop(x, low_key, high_key, limit, scale, out):  # type: ignore[no-untyped-def]
-    scale = x.dtype.type(scale)
-    for k in prange(len(x)):
+def _drop_in_place(low_key, high_key, limit, scale, out):  # type: ignore[no-untyped-def]
+    scale = out.dtype.type(scale)
+    for k in prange(len(out)):
         word = mix(np.uint32(mix(np.uint32(np.uint32(k) ^ low_key)) + high_key))
-        if word < limit:
-            out[k] = 0
-        elif x[k] > 0:
-            out[k] = scale * x[k]
-        else:
-            out[k] = scale * (np.exp(x[k]) - 1)
+        out[k] *= scale if word >= limit else out.dtype.type(0)
 
 
 @njit(parallel=True, cache=True)

@@ -7,7 +7,10 @@ from contextvars import ContextVar
 from threading import RLock
 
 import numba
+import numpy as np
 import torch
+from numba import njit, prange
+from numpy.typing import NDArray
 from torch import Tensor
 
 # EDGEWISE_KERNELS=plain turns the compiled kernels off for a whole process.
@@ -44,3 +47,25 @@ def set_num_threads(count: int) -> None:
     """Use ``count`` threads in torch and in the compiled kernels alike."""
     torch.set_num_threads(count)
     numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+
+
+def unsigned(tensor: Tensor) -> NDArray[np.unsignedinteger]:
+    """Indices without a sign: compiled code need not ask whether they count from the end."""
+    array = tensor.numpy()
+    return array.view(np.dtype(f"u{array.itemsize}"))
+
+
+def take(value: Tensor, places: Tensor) -> Tensor:
+    """``value[places]`` for 32-bit places, which torch would first widen."""
+    if value.device.type != "cpu":
+        return value[places.long()]
+    out = value.new_empty(len(places))
+    with running:
+        _take(value.detach().contiguous().numpy(), unsigned(places), out.numpy())
+    return out
+
+
+@njit(parallel=True, cache=True)
+def _take(value, places, out):  # type: ignore[no-untyped-def]
+    for k in prange(len(places)):
+        out[k] = value[places[k]]

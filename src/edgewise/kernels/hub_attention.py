@@ -109,7 +109,7 @@ class _HubAttention(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         # Near the end of float32's exponents the factors of f need those of float64.
         dtype = torch.float64 if _spread(target, source) > WIDEST_SINGLE else value.dtype
-        link, mask = value.detach()[factor.transpose.order.long()], masks
+        link = backend.take(value, factor.transpose.order)
         scores = (score.detach().to(dtype).contiguous().numpy() for score in (target, source))
         hubs = arrange(factor, link.to(dtype).numpy(), *scores, slope)
         mask = None if masks is None else masks.to(dtype).numpy()
@@ -155,10 +155,9 @@ class _HubAttention(torch.autograd.Function):
         grad_link = np.zeros_like(hubs.link)
         target_score = target_gradients(hubs, held, asked, slope, grad_link, masks)
         source_score = source_gradients(hubs, held, asked, slope, grad_link, masks)
-        inverse = ctx.factor.transpose.inverse.long()
         return (
             None,
-            torch.from_numpy(grad_link)[inverse].to(ctx.dtype),
+            backend.take(torch.from_numpy(grad_link), ctx.factor.transpose.inverse).to(ctx.dtype),
             _by_group(target_score[..., None], ctx.heads, ctx.dtype)[..., 0],
             _by_group(source_score[..., None], ctx.heads, ctx.dtype)[..., 0],
             _by_group(grad_h, ctx.groups, ctx.dtype),

@@ -25,6 +25,8 @@ Array = NDArray[np.floating]
 
 # Columns that are summed together, in one vector register.
 LANES = 4
+# Unsigned numbers index an array without a check for "from the end", which halves a walk.
+ONE = np.uint64(1)
 # Sums over hubs are made in this many parts and then added, so that the number of threads
 # changes neither the order of additions nor the result.
 PARTS = 8
@@ -34,10 +36,10 @@ PARTS = 8
 class Hubs:
     """The hubs of one ``B`` under one pair of scores."""
 
-    start: NDArray[np.int64]  # where the list of each hub begins
-    node: NDArray[np.int32]  # the member at each place of the lists
-    order: NDArray[np.int32]  # places, ascending by source score within each hub
-    cut: NDArray[np.int32]  # at each place: how many sources lie below the kink of its target
+    start: NDArray[np.uint64]  # where the list of each hub begins
+    node: NDArray[np.uint32]  # the member at each place of the lists
+    order: NDArray[np.uint32]  # places, ascending by source score within each hub
+    cut: NDArray[np.uint32]  # at each place: how many sources lie below the kink of its target
     link: Array  # the values of B
     target: Array  # [2, channels, nodes], the targets' factors of f below and above the kink
     source: Array  # and those of the sources
@@ -62,13 +64,13 @@ def arrange(pattern: Pattern, link: Array, target: Array, source: Array, slope: 
     and ``w_i e^(slope (t_j - t_max))`` below, so no exponent is positive.
     """
     turned, channels = pattern.transpose, pattern.channels
-    order, cut = np.empty((2, pattern.num_entries), np.int32)
+    order, cut = np.empty((2, pattern.num_entries), np.uint32)
     # Sources come first among equals: a pair on the kink lies below it.
     events = np.argsort(np.concatenate([source, -target]), axis=0, kind="stable")
-    start, node = turned.pattern.start.numpy(), turned.pattern.column.numpy()
+    start, node = backend.unsigned(turned.pattern.start), backend.unsigned(turned.pattern.column)
     with backend.running:
-        _sweep(events.astype(np.int32), pattern.start.numpy(), pattern.column.numpy(),
-               turned.inverse.numpy(), start, order, cut, channels)  # fmt: skip
+        _sweep(events.astype(np.uint32), backend.unsigned(pattern.start), backend.unsigned(pattern.column),
+               backend.unsigned(turned.inverse), start, order, cut, np.uint64(channels))  # fmt: skip
     top = source.max(axis=0, initial=-np.inf)
     head = np.arange(channels) * source.shape[1] // channels
     below = np.exp((slope - 1) * np.maximum(target + top, 0)).T[head]
@@ -153,12 +155,13 @@ def _masked(hubs: Hubs, masks: Masks | None, z: Array) -> tuple[bool, Array, Arr
 @njit(parallel=True, cache=True)
 def _sweep(events, start, column, place, hub_start, order, cut, channels):  # type: ignore[no-untyped-def]
     doubled, heads = events.shape
-    nodes = doubled // 2
-    for q in prange(channels):
-        length = np.zeros(nodes, np.int32)
-        for event in events[:, q * heads // channels]:
+    nodes = np.uint64(doubled // 2)
+    for channel in prange(channels):
+        q = np.uint64(channel)
+        length = np.zeros(nodes, np.uint32)
+        for event in events[:, q * np.uint64(heads) // channels]:
             row = event % nodes * channels + q
-            for e in range(start[row], start[row + 1]):
+            for e in range(start[row], start[row + ONE]):
                 hub = column[e]
                 if event < nodes:
                     order[hub_start[hub * channels + q] + length[hub]] = place[e]
@@ -172,7 +175,7 @@ def _pull(  # type: ignore[no-untyped-def]
     start, node, order, cut, link, masked, mask, weight, weighted, factor, out
 ):
     channels, nodes, width = weighted.shape[1:]
-    largest = np.max(np.diff(start)) if len(start) > 1 else 0
+    largest = _largest(start)
     for task in prange(PARTS * channels):
         part, q = task // channels, task % channels
         below = np.empty((largest + 1, LANES), out.dtype)
@@ -181,12 +184,12 @@ def _pull(  # type: ignore[no-untyped-def]
         mine = out[part, q]
         for k in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
             first, last = start[k * channels + q], start[k * channels + q + 1]
-            for lane in range(0, width, LANES):
+            for lane in range(np.uint64(0), np.uint64(width), np.uint64(LANES)):
                 _running_sums(node, order, link, low, high, lane, first, last, below, above)
                 for p in range(first, last):
                     i, c = node[p], cut[p]
                     to_low, to_high = link[p] * lower[i], link[p] * upper[i]
-                    for f in range(LANES):
+                    for f in range(np.uint64(LANES)):
                         share = to_low * below[c, f] + to_high * above[c, f]
                         if masked:
                             share *= _column_weight(weight, mask, p, lane + f)
@@ -199,21 +202,22 @@ def _target_gradients(  # type: ignore[no-untyped-def]
     grad_link, grad_score,
 ):  # fmt: skip
     channels, nodes, width = weighted.shape[1:]
-    largest = np.max(np.diff(start)) if len(start) > 1 else 0
+    largest = _largest(start)
     for task in prange(PARTS * channels):
         part, q = task // channels, task % channels
         below = np.empty((largest + 1, LANES), asked.dtype)
         above = np.empty((largest + 1, LANES), asked.dtype)
         low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
-        query = asked[q]
+        query, score = asked[q], grad_score[part, q]
+        tilt = asked.dtype.type(slope)
         for k in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
             first, last = start[k * channels + q], start[k * channels + q + 1]
-            for lane in range(0, width, LANES):
+            for lane in range(np.uint64(0), np.uint64(width), np.uint64(LANES)):
                 _running_sums(node, order, link, low, high, lane, first, last, below, above)
                 for p in range(first, last):
                     i, c = node[p], cut[p]
                     dot_low, dot_high = asked.dtype.type(0), asked.dtype.type(0)
-                    for f in range(LANES):
+                    for f in range(np.uint64(LANES)):
                         question = query[i, lane + f]
                         if masked:
                             question *= _column_weight(weight, mask, p, lane + f)
@@ -222,7 +226,7 @@ def _target_gradients(  # type: ignore[no-untyped-def]
                     dot_low *= lower[i]
                     dot_high *= upper[i]
                     grad_link[p] += dot_low + dot_high
-                    grad_score[part, q, i] += link[p] * (slope * dot_low + dot_high)
+                    score[i] += link[p] * (tilt * dot_low + dot_high)
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
@@ -230,24 +234,26 @@ def _push(  # type: ignore[no-untyped-def]
     start, node, order, cut, link, masked, mask, weight, weighted, factor, out
 ):
     channels, nodes, width = weighted.shape[1:]
-    largest = np.max(np.diff(start)) if len(start) > 1 else 0
+    largest = _largest(start)
     for task in prange(PARTS * channels):
         part, q = task // channels, task % channels
         below = np.empty((largest + 1, LANES), out.dtype)
         above = np.empty((largest + 1, LANES), out.dtype)
         low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
-        mine = out[part, q]
+        mine, one = out[part, q], out.dtype.type(1)
         for k in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
             first, last = start[k * channels + q], start[k * channels + q + 1]
-            for lane in range(0, width, LANES):
+            for lane in range(np.uint64(0), np.uint64(width), np.uint64(LANES)):
                 _dropped_sums(node, cut, link, masked, mask, weight, low, high, lane, first, last,
                               below, above)  # fmt: skip
+                given = _nothing(above)
                 for m in range(last - first):
                     p = order[first + m]
                     j = node[p]
-                    to_low, to_high = link[p] * lower[j], link[p] * upper[j]
-                    for f in range(LANES):
-                        mine[j, lane + f] += to_low * below[m + 1, f] + to_high * above[m, f]
+                    given = _add(given, one, above, m, np.uint64(0))
+                    share = _scaled(link[p] * upper[j], given)
+                    share = _add(share, link[p] * lower[j], below, m + ONE, np.uint64(0))
+                    _store(mine, j, lane, _add(share, one, mine, j, lane))
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
@@ -256,71 +262,126 @@ def _source_gradients(  # type: ignore[no-untyped-def]
     grad_link, grad_score,
 ):  # fmt: skip
     channels, nodes, width = weighted.shape[1:]
-    largest = np.max(np.diff(start)) if len(start) > 1 else 0
+    largest = _largest(start)
     for task in prange(PARTS * channels):
         part, q = task // channels, task % channels
         below = np.empty((largest + 1, LANES), held.dtype)
         above = np.empty((largest + 1, LANES), held.dtype)
         low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
+        answer, score = held[q], grad_score[part, q]
+        tilt, one = held.dtype.type(slope), held.dtype.type(1)
         for k in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
             first, last = start[k * channels + q], start[k * channels + q + 1]
-            for lane in range(0, width, LANES):
+            for lane in range(np.uint64(0), np.uint64(width), np.uint64(LANES)):
                 _dropped_sums(node, cut, link, masked, mask, weight, low, high, lane, first, last,
                               below, above)  # fmt: skip
+                given = _nothing(above)
                 for m in range(last - first):
                     p = order[first + m]
                     j = node[p]
-                    dot_low, dot_high = held.dtype.type(0), held.dtype.type(0)
-                    for f in range(LANES):
-                        dot_low += held[q, j, lane + f] * below[m + 1, f]
-                        dot_high += held[q, j, lane + f] * above[m, f]
-                    dot_low *= lower[j]
-                    dot_high *= upper[j]
+                    given = _add(given, one, above, m, np.uint64(0))
+                    dot_high = upper[j] * _dot(given, answer, j, lane)
+                    given_low = _add(_nothing(below), one, below, m + ONE, np.uint64(0))
+                    dot_low = lower[j] * _dot(given_low, answer, j, lane)
                     grad_link[p] += dot_low + dot_high
-                    grad_score[part, q, j] += link[p] * (slope * dot_low + dot_high)
+                    score[j] += link[p] * (tilt * dot_low + dot_high)
+
+
+@njit
+def _largest(start):  # type: ignore[no-untyped-def]
+    size = 0
+    for hub in range(len(start) - 1):
+        size = max(size, np.int64(start[hub + 1] - start[hub]))
+    return size
 
 
 @njit(inline="always")
 def _running_sums(node, order, link, low, high, lane, first, last, below, above):  # type: ignore[no-untyped-def]
     """For every cut: low terms of the sources before it, high terms of those from it on."""
     size = last - first
-    for f in range(LANES):
-        below[0, f] = 0
-        above[size, f] = 0
+    sums = _nothing(below)
+    _store(below, np.uint64(0), np.uint64(0), sums)
     for m in range(size):
         p = order[first + m]
-        for f in range(LANES):
-            below[m + 1, f] = below[m, f] + link[p] * low[node[p], lane + f]
-    for m in range(size - 1, -1, -1):
+        sums = _add(sums, link[p], low, node[p], lane)
+        _store(below, m + ONE, np.uint64(0), sums)
+    sums = _nothing(above)
+    _store(above, size, np.uint64(0), sums)
+    for taken in range(size):
+        m = size - ONE - taken
         p = order[first + m]
-        for f in range(LANES):
-            above[m, f] = above[m + 1, f] + link[p] * high[node[p], lane + f]
+        sums = _add(sums, link[p], high, node[p], lane)
+        _store(above, m, np.uint64(0), sums)
+
+
+# Sums held in registers, one per lane.
+
+
+@njit(inline="always")
+def _nothing(like):  # type: ignore[no-untyped-def]
+    zero = like.dtype.type(0)
+    return zero, zero, zero, zero
+
+
+@njit(inline="always")
+def _add(sums, weight, rows, row, lane):  # type: ignore[no-untyped-def]
+    return (
+        sums[0] + weight * rows[row, lane],
+        sums[1] + weight * rows[row, lane + ONE],
+        sums[2] + weight * rows[row, lane + np.uint64(2)],
+        sums[3] + weight * rows[row, lane + np.uint64(3)],
+    )
+
+
+@njit(inline="always")
+def _scaled(weight, sums):  # type: ignore[no-untyped-def]
+    return weight * sums[0], weight * sums[1], weight * sums[2], weight * sums[3]
+
+
+@njit(inline="always")
+def _dot(sums, rows, row, lane):  # type: ignore[no-untyped-def]
+    return (
+        sums[0] * rows[row, lane]
+        + sums[1] * rows[row, lane + ONE]
+        + sums[2] * rows[row, lane + np.uint64(2)]
+        + sums[3] * rows[row, lane + np.uint64(3)]
+    )
+
+
+@njit(inline="always")
+def _store(rows, row, lane, sums):  # type: ignore[no-untyped-def]
+    rows[row, lane] = sums[0]
+    rows[row, lane + ONE] = sums[1]
+    rows[row, lane + np.uint64(2)] = sums[2]
+    rows[row, lane + np.uint64(3)] = sums[3]
 
 
 @njit(inline="always")
 def _dropped_sums(  # type: ignore[no-untyped-def]
     node, cut, link, masked, mask, weight, low, high, lane, first, last, below, above
 ):
-    """For every source: low terms of the targets cut after it, high terms of the others."""
+    """The terms of the targets at their cuts: the low ones summed from the end, the high ones not.
+
+    A source at place ``m`` is given the low terms of the cuts after ``m`` and the high terms of
+    those up to ``m``.
+    """
     size = last - first
-    for m in range(size + 1):
-        for f in range(LANES):
+    for m in range(size + ONE):
+        for f in range(np.uint64(LANES)):
             below[m, f] = 0
             above[m, f] = 0
     for p in range(first, last):
         i, c = node[p], cut[p]
-        for f in range(LANES):
+        for f in range(np.uint64(LANES)):
             share = link[p]
             if masked:
                 share *= _column_weight(weight, mask, p, lane + f)
             below[c, f] += share * low[i, lane + f]
             above[c, f] += share * high[i, lane + f]
-    for m in range(size - 1, -1, -1):
-        for f in range(LANES):
-            below[m, f] += below[m + 1, f]
-    for m in range(size):
-        for f in range(LANES):
-            above[m + 1, f] += above[m, f]
+    sums, one = _nothing(below), below.dtype.type(1)
+    for taken in range(size):
+        sums = _add(sums, one, below, size - taken, np.uint64(0))
+        _store(below, size - taken, np.uint64(0), sums)
 
 
 @njit(inline="always")

@@ -119,7 +119,7 @@ class _OuterValues(torch.autograd.Function):
         (value,) = ctx.saved_tensors
         factor, both, (grad,) = ctx.factor, ctx.both, grads
         # The pattern is symmetric, so its transpose lists the mirrored entries in place.
-        symmetric = grad + grad[both.transpose.order.long()]
+        symmetric = grad + backend.take(grad, both.transpose.order)
         out = torch.empty_like(value)
         with backend.running:
             _outer_backward(*_factor_arrays(factor), value.numpy(), both.start.numpy(),

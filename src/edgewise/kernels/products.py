@@ -69,12 +69,13 @@ class _Product(torch.autograd.Function):
             return None, None, grad_z, None
         sampled = torch.empty_like(value, memory_format=torch.contiguous_format)
         with backend.running:
-            _multiply_and_sample(along.start.numpy(), along.column.numpy(), _optional(order),
+            _multiply_and_sample(backend.unsigned(along.start), backend.unsigned(along.column), _optional(order),
                                  _array(value), _array(grad), _array(z), grad_z.numpy(),
                                  sampled.numpy(), pattern.channels)  # fmt: skip
         # Sampled in the order it was walked in: one gather costs far less than scattered writes.
-        places = None if order is None else pattern.transpose.inverse.long()
-        return None, sampled if places is None else sampled[places], grad_z, None
+        if order is not None:
+            sampled = backend.take(sampled, pattern.transpose.inverse)
+        return None, sampled, grad_z, None
 
 
 def multiply(
@@ -88,8 +89,8 @@ def multiply(
 ) -> None:
     """The compiled product into ``out``, whose groups decide which channels are summed."""
     with backend.running:
-        _multiply(start.numpy(), column.numpy(), _optional(order), _array(value), _array(z),
-                  out.numpy(), channels)  # fmt: skip
+        _multiply(backend.unsigned(start), backend.unsigned(column), _optional(order),
+                  _array(value), _array(z), out.numpy(), channels)  # fmt: skip
 
 
 def _oriented(pattern: Pattern, transposed: bool) -> tuple[Pattern, Tensor | None]:
@@ -100,7 +101,7 @@ def _oriented(pattern: Pattern, transposed: bool) -> tuple[Pattern, Tensor | Non
 
 
 def _optional(tensor: Tensor | None) -> Any:
-    return None if tensor is None else tensor.numpy()
+    return None if tensor is None else backend.unsigned(tensor)
 
 
 def _array(tensor: Tensor) -> Any:
