@@ -1,0 +1,41 @@
+"""The command line. No logic: it mounts the commands and turns errors into sentences."""
+
+import sys
+
+import typer
+
+from edgewise import __version__
+from edgewise.commands.check import check
+from edgewise.commands.datasets import datasets
+from edgewise.commands.demo import demo
+from edgewise.errors import EdgewiseError
+
+app = typer.Typer(
+    name="edgewise",
+    help="Graph neural networks that use what stands on the edges.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(datasets, name="datasets")
+app.add_typer(check, name="check")
+app.command("demo")(demo)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+def main() -> None:
+    """Run a command; a mistake of the user's is one sentence and exit code 2."""
+    try:
+        app()
+    except EdgewiseError as error:
+        typer.echo(f"edgewise: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
