@@ -94,9 +94,9 @@ def check_features(x: Tensor) -> None:
         )
     finite = torch.isfinite(x).all(dim=1)
     if not finite.all():
+        nodes = (~finite).nonzero()[:, 0].tolist()
         raise EdgewiseError(
-            f"x has NaN or infinite values at node(s) {preview((~finite).nonzero()[:, 0])}; "
-            "fill or drop them first"
+            f"x has NaN or infinite values at node(s) {preview(nodes)}; fill or drop them first"
         )
 
 

@@ -310,9 +310,7 @@ class ChannelAttention(_ChannelLayer):
         pattern, slope = formed.pattern, self.negative_slope
         if self.normalize == "symmetric":
             score = entry_scores(pattern, target, source, slope)
-            highest = score.detach().max() if len(score) else 0.0
-            weight = symmetric_values(pattern, formed.value * torch.exp(score - highest))
-            return SparseOperator(pattern, weight)
+            return SparseOperator(pattern, symmetric_values(pattern, formed.value, score))
         weight = attention_rows(pattern, formed.value, target, source, slope)
         if self.normalize == "row":
             return SparseOperator(pattern, weight)

@@ -168,13 +168,13 @@ def doubly_stochastic(
     """
     pattern, value = _stacked(edge_index, edge_attr, num_nodes)
     row_sum = _row_sums(pattern, value)
-    empty = (row_sum <= 0).reshape(num_nodes, -1).nonzero()
+    empty = (row_sum <= 0).reshape(num_nodes, pattern.channels).nonzero()
     if len(empty):
         channel = int(empty[:, 1].min())
         nodes = empty[empty[:, 1] == channel, 0]
         raise EdgewiseError(
-            f"channel {channel} gives no outgoing weight to node(s) {preview(nodes)}, so their "
-            "rows cannot sum to 1; add self-loops first (edgewise.add_self_loops)"
+            f"channel {channel} gives no outgoing weight to node(s) {preview(nodes.tolist())}, so "
+            "their rows cannot sum to 1; add self-loops first (edgewise.add_self_loops)"
         )
     weight = value / row_sum[pattern.row]
     return DoublyStochastic(SparseOperator(pattern, balance_columns(pattern, weight)))
@@ -225,14 +225,33 @@ NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None, int], Operator]] = {
 
 
 def symmetric_values(
-    pattern: Pattern, value: Float[Tensor, " entries"]
+    pattern: Pattern,
+    value: Float[Tensor, " entries"],
+    score: Float[Tensor, " entries"] | None = None,
 ) -> Float[Tensor, " entries"]:
-    """The values of :func:`symmetric` on a pattern that is there already."""
-    columns = value.new_zeros(pattern.num_nodes * pattern.channels)
-    column_sum = columns.index_add(0, pattern.stacked_column, value)
-    left = _reciprocal(_row_sums(pattern, value)).sqrt()
-    right = _reciprocal(column_sum).sqrt()
-    return value * left[pattern.row] * right[pattern.stacked_column]
+    """The values of :func:`symmetric` on a pattern, of ``value * exp(score)`` if there are scores.
+
+    The highest score of each row and column is taken out of its sum, and put back as a
+    difference that is never positive, so that no exponential overflows.
+    """
+    rows, columns = pattern.row, pattern.stacked_column
+    by_row, by_column, both = value, value, value
+    if score is not None:
+        row_top, column_top = _highest(pattern, rows, score), _highest(pattern, columns, score)
+        by_row, by_column = value * (score - row_top).exp(), value * (score - column_top).exp()
+        both = value * (score - (row_top + column_top) / 2).exp()
+    empty = value.new_zeros(pattern.num_nodes * pattern.channels)
+    left = _reciprocal(empty.index_add(0, rows, by_row)).sqrt()
+    right = _reciprocal(empty.index_add(0, columns, by_column)).sqrt()
+    return both * left[rows] * right[columns]
+
+
+def _highest(
+    pattern: Pattern, place: Int[Tensor, " entries"], score: Float[Tensor, " entries"]
+) -> Float[Tensor, " entries"]:
+    """The highest score among the entries at the same place."""
+    lowest = score.new_full((pattern.num_nodes * pattern.channels,), -torch.inf)
+    return lowest.scatter_reduce(0, place, score.detach(), "amax")[place]
 
 
 def _stacked(
@@ -252,9 +271,7 @@ def _stacked(
     return pattern, edge_attr[edge, channel][order]
 
 
-def _row_sums(
-    pattern: Pattern, value: Float[Tensor, " entries"]
-) -> Float[Tensor, " rows"]:
+def _row_sums(pattern: Pattern, value: Float[Tensor, " entries"]) -> Float[Tensor, " rows"]:
     empty = value.new_zeros(pattern.num_nodes * pattern.channels)
     return empty.index_add(0, pattern.row, value)
 
@@ -263,9 +280,7 @@ def _reciprocal(total: Float[Tensor, " rows"]) -> Float[Tensor, " rows"]:
     return torch.where(total > 0, total, torch.inf).reciprocal()
 
 
-def _per_channel(
-    x: Tensor, shape: tuple[int, int, int]
-) -> Float[Tensor, "nodes groups features"]:
+def _per_channel(x: Tensor, shape: tuple[int, int, int]) -> Float[Tensor, "nodes groups features"]:
     nodes, _, channels = shape
     if x.dim() == 2 and x.size(0) == nodes:
         return x.unsqueeze(1)

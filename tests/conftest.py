@@ -1,0 +1,43 @@
+"""Toy graphs that several tests share, and how hypothesis draws."""
+
+import inspect
+from functools import wraps
+
+import numba
+import pytest
+import torch
+from hypothesis import settings
+
+_njit = numba.njit
+
+
+@wraps(_njit)
+def njit(function=None, **options):
+    """The shape checks of jaxtyping wrap every function; numba compiles what they wrap."""
+    if function is not None:
+        return _njit(inspect.unwrap(function), **options)
+    return lambda function: _njit(inspect.unwrap(function), **options)
+
+
+numba.njit = njit
+
+settings.register_profile(
+    "edgewise", max_examples=25, deadline=None, derandomize=True, database=None
+)
+settings.load_profile("edgewise")
+
+
+@pytest.fixture(autouse=True)
+def _one_seed():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def digraph():
+    """Five nodes, asymmetric: a hub (2), a node without outgoing edges (4), two channels."""
+    edge_index = torch.tensor([[0, 1, 3, 2, 0, 1, 3], [2, 2, 2, 4, 1, 3, 0]])
+    edge_attr = torch.tensor(
+        [[1.0, 0.5], [2.0, 0.0], [0.5, 3.0], [1.5, 1.0], [0.0, 2.0], [1.0, 1.0], [0.3, 0.7]],
+        dtype=torch.float64,
+    )
+    return edge_index, edge_attr, 5

@@ -1,0 +1,246 @@
+"""A compiled kernel gives what its plain version gives, values and gradients."""
+
+from contextlib import contextmanager
+from math import sqrt
+
+import numba
+import pytest
+import torch
+from drawn import graphs, noise
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import elu
+from torch.testing import assert_close
+
+import edgewise as ew
+from edgewise.kernels import attention, backend, outer, products
+from edgewise.kernels.activation import drop, elu_and_drop
+from edgewise.kernels.dropout import draw_key, kept_factors, plain_kept
+
+CLOSE = {"rtol": 1e-10, "atol": 1e-12}
+groups = st.sampled_from([1, 2])
+
+
+@contextmanager
+def threads(count):
+    before = torch.get_num_threads(), numba.get_num_threads()
+    ew.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        numba.set_num_threads(before[1])
+
+
+def loops_of(graph, copies):
+    """A pattern in which every row has entries, its channels over again for each group."""
+    edge_index, edge_attr = ew.add_self_loops(*graph)
+    operator = ew.row(edge_index, edge_attr, graph.num_nodes).repeat_channels(copies)
+    return operator.pattern
+
+
+def assert_same(compiled, plain, *inputs):
+    """Both functions, applied to copies of the inputs, agree in values and in all gradients."""
+    results = []
+    for function in (compiled, plain):
+        leaves = [tensor.clone().requires_grad_() for tensor in inputs]
+        out = function(*leaves)
+        grads = torch.autograd.grad((out * noise(*out.shape, seed=9)).sum(), leaves)
+        results.append((out, *grads))
+    for one, other in zip(*results, strict=True):
+        assert_close(one, other, **CLOSE)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@given(graph=graphs(), groups=groups, width=st.integers(1, 9))
+def test_products_agree_for_any_width_and_groups(transposed, graph, groups, width):
+    pattern = loops_of(graph, groups)
+    assert_same(
+        lambda value, z: products.product(pattern, value, z, transposed=transposed),
+        lambda value, z: products.plain_product(pattern, value, z, transposed=transposed),
+        noise(pattern.num_entries),
+        noise(graph.num_nodes, groups, width, seed=1),
+    )
+
+
+@given(graph=graphs(), heads=groups)
+def test_attention_rows_agree_and_sum_to_one(graph, heads):
+    pattern = loops_of(graph, heads)
+    edge = noise(pattern.num_entries).abs()
+    edge[::3] = 0
+    edge[pattern.row // pattern.channels == pattern.column] = 1
+    scores = noise(graph.num_nodes, heads, seed=1), noise(graph.num_nodes, heads, seed=2)
+    assert_same(
+        lambda *inputs: attention.attention_rows(pattern, *inputs, 0.2),
+        lambda *inputs: attention.plain_attention_rows(pattern, *inputs, 0.2),
+        edge,
+        *scores,
+    )
+    weight = attention.attention_rows(pattern, edge, *scores, 0.2)
+    total = weight.new_zeros(graph.num_nodes * pattern.channels).index_add(0, pattern.row, weight)
+    assert_close(total, torch.ones_like(total))
+
+
+@given(graph=graphs())
+def test_balanced_columns_agree(graph):
+    pattern = loops_of(graph, 1)
+    assert_same(
+        lambda weight: attention.balance_columns(pattern, weight),
+        lambda weight: attention.plain_balance_columns(pattern, weight),
+        noise(pattern.num_entries).abs(),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_attention_over_a_wide_range_of_scores_keeps_values_and_gradients_finite(dtype):
+    edges = torch.tensor([[0, 0, 1, 2], [0, 1, 1, 2]])
+    pattern = ew.row(edges, None, 3).pattern
+    for reach in (1.0, 20.0, 80.0, 1000.0):
+        target = (reach * noise(3, 1).clamp(-1, 1)).to(dtype).requires_grad_()
+        source = torch.tensor([[reach], [-reach], [0.0]], dtype=dtype, requires_grad=True)
+        edge = torch.ones(4, dtype=dtype, requires_grad=True)
+        weight = attention.attention_rows(pattern, edge, target, source, 0.2)
+        weight.pow(2).sum().backward()
+        for tensor in (weight, edge.grad, target.grad, source.grad):
+            assert torch.isfinite(tensor).all()
+
+
+@given(graph=graphs())
+def test_outer_values_agree_with_the_plain_ones_and_with_the_dense_product(graph):
+    pattern = loops_of(graph, 1)
+    both = outer.outer_pattern(pattern)
+    value = noise(pattern.num_entries).abs()
+    assert_same(
+        lambda value: outer.outer_values(pattern, value, both),
+        lambda value: outer.plain_outer_values(pattern, value, value, both),
+        value,
+    )
+    factor = ew.SparseOperator(pattern, value).to_dense()
+    formed = ew.SparseOperator(both, outer.outer_values(pattern, value, both)).to_dense()
+    assert_close(formed, torch.einsum("ikp,jkp->ijp", factor, factor), **CLOSE)
+
+
+@given(key=st.integers(0, 2**62 - 1), count=st.integers(0, 3000), p=st.floats(0, 0.999))
+def test_the_dropout_hash_is_the_same_bit_for_bit_compiled_and_plain(key, count, p):
+    like = torch.empty(0)
+    compiled = kept_factors(key, count, p, like)
+    with ew.plain_kernels():
+        plain = kept_factors(key, count, p, like)
+    assert torch.equal(compiled, plain)
+    assert torch.equal(compiled != 0, plain_kept(key, count, p))
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.6, 0.9])
+@pytest.mark.parametrize("key", [0, 1, 2**32, 2**61 + 12345])
+def test_the_rate_of_dropout_is_within_binomial_bounds_and_the_expectation_stays(p, key):
+    count = 100_000
+    factors = kept_factors(key, count, p, torch.empty(0, dtype=torch.float64))
+    dropped = int((factors == 0).sum())
+    assert abs(dropped - p * count) < 5 * sqrt(count * p * (1 - p))
+    assert factors.max().item() == pytest.approx(1 / (1 - p), rel=1e-9)
+    assert factors.mean().item() == pytest.approx(1, abs=5 * sqrt(p / (1 - p) / count))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_masks_of_drawn_keys_and_of_neighbours_are_independent(seed):
+    torch.manual_seed(seed)
+    one, other = draw_key(), draw_key()
+    count, like = 100_000, torch.empty(0, dtype=torch.float64)
+    first = (kept_factors(one, count, 0.5, like) > 0).double() - 0.5
+    second = (kept_factors(other, count, 0.5, like) > 0).double() - 0.5
+    for pair in ((first, second), (first[1:], first[:-1]), (first[1:], second[:-1])):
+        assert abs((pair[0] * pair[1]).mean().item()) < 5 * 0.25 / sqrt(count)
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core")
+def test_one_thread_and_two_give_the_same_bits():
+    edge_index = torch.stack([torch.arange(300) % 50, (torch.arange(300) * 7 + 3) // 6 % 50])
+    edge_index = torch.unique(edge_index, dim=1)
+    value, x = torch.rand(edge_index.size(1), 3), torch.randn(50, 5)
+
+    def results():
+        leaf = x.clone().requires_grad_()
+        weight = value.clone().requires_grad_()
+        loops = ew.add_self_loops(edge_index, weight, 50)
+        out = elu_and_drop(ew.doubly_stochastic(*loops, 50) @ leaf, 0.4, key=3)
+        out.pow(2).sum().backward()
+        return out, leaf.grad, weight.grad, kept_factors(77, 10_000, 0.6, x)
+
+    with threads(1):
+        alone = results()
+    with threads(2):
+        together = results()
+    assert all(torch.equal(one, two) for one, two in zip(alone, together, strict=True))
+
+
+def test_the_number_of_threads_reaches_torch_and_numba():
+    with threads(1):
+        assert (torch.get_num_threads(), numba.get_num_threads()) == (1, 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@given(key=st.integers(0, 2**62 - 1), p=st.floats(0, 0.95), rows=st.integers(0, 40))
+def test_elu_and_dropout_together_are_elu_then_dropout(dtype, key, p, rows):
+    results = []
+    for function in (elu_and_drop, lambda x, p, key: drop(elu(x), p, key)):
+        x = (4 * noise(rows, 5, seed=rows)).to(dtype)
+        x[:1] = 0.0
+        x.requires_grad_()
+        out = function(x, p, key)
+        (out * noise(rows, 5, seed=1).to(dtype)).sum().backward()
+        results.append((out, x.grad))
+    for one, other in zip(*results, strict=True):
+        assert_close(one, other, rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=1e-6)
+
+
+def test_dropout_of_features_that_do_not_stand_in_order_touches_the_same_elements():
+    x = torch.randn(7, 11).T  # not contiguous
+    assert torch.equal(elu_and_drop(x, 0.5, 3) == 0, drop(torch.ones(11, 7), 0.5, 3) == 0)
+
+
+@given(
+    rows=st.integers(1, 12),
+    columns=st.integers(1, 12),
+    density=st.floats(0, 1),
+    seed=st.integers(0, 1000),
+)
+def test_sparse_features_multiply_as_dense_ones_do(rows, columns, density, seed):
+    x = noise(rows, columns, seed=seed)
+    x *= torch.rand(rows, columns, generator=torch.Generator().manual_seed(seed)) < density
+    sparse = ew.sparse_features(x)
+    assert sparse.shape == (rows, columns)
+    assert_same(lambda w: sparse @ w, lambda w: x @ w, noise(columns, 3, seed=1))
+    with ew.plain_kernels():
+        assert_same(lambda w: sparse @ w, lambda w: x @ w, noise(columns, 3, seed=1))
+
+
+def test_dropped_sparse_features_lose_the_same_entries_compiled_and_plain():
+    x = noise(40, 30).clamp(min=0)
+    sparse, identity = ew.sparse_features(x), torch.eye(30, dtype=torch.float64)
+    compiled = sparse.dropped(0.3, key=8)
+    with ew.plain_kernels():
+        plain = sparse.dropped(0.3, key=8) @ identity
+    dense = compiled @ identity
+    assert_close(dense, plain)
+    kept = dense != 0
+    assert_close(dense[kept], x[kept] / 0.7, rtol=1e-8, atol=0)
+    share = kept.sum().item() / (x != 0).sum().item()
+    assert share == pytest.approx(0.7, abs=5 * sqrt(0.21 / (x != 0).sum().item()))
+    assert sparse.dropped(0.0, key=8) is sparse
+
+
+def test_features_are_compacted_only_where_most_are_zero_and_nobody_asks_for_gradients():
+    words = torch.eye(10)
+    assert isinstance(ew.compact_features(words), ew.SparseFeatures)
+    assert ew.compact_features(words.requires_grad_()) is words
+    full = torch.ones(3, 3)
+    assert ew.compact_features(full) is full
+
+
+def test_plain_kernels_end_with_their_block():
+    x = torch.ones(1)
+    assert backend.compiled(x)
+    with ew.plain_kernels():
+        assert not backend.compiled(x)
+    assert backend.compiled(x)
+    assert not backend.compiled(x.half())
