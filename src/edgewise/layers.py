@@ -74,21 +74,19 @@ class _ChannelLayer(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def operator(
-        self, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
-    ) -> Operator:
+    def operator(self, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int) -> Operator:
         """Raw channels to the operator of this layer: self-loops, direction, normalisation."""
         if edge_attr is None:
-            edge_attr = self.weight.new_ones(edge_index.size(1), 1)
+            edge_attr = self.weight.new_ones(edge_index.shape[-1:]).unsqueeze(-1)
         edge_attr = edge_attr.unsqueeze(1) if edge_attr.dim() == 1 else edge_attr
-        if edge_attr.dim() == 2 and edge_attr.size(1) != self.edge_channels:
+        edge_index, edge_attr = add_self_loops(
+            edge_index, edge_attr.to(self.weight.dtype), num_nodes
+        )
+        if edge_attr.size(1) != self.edge_channels:
             raise EdgewiseError(
                 f"edge_attr has {edge_attr.size(1)} channel(s), but this layer was made for "
                 f"edge_channels={self.edge_channels}"
             )
-        edge_index, edge_attr = add_self_loops(
-            edge_index, edge_attr.to(self.weight.dtype), num_nodes
-        )
         if self.flow == "source_to_target":
             edge_index = edge_index.flip(0)  # the target is the row, and rows gather
         return NORMALIZATIONS[self.normalize](edge_index, edge_attr, num_nodes)
@@ -99,15 +97,18 @@ class _ChannelLayer(nn.Module):
                 f"x has shape {list(x.shape)}, but this layer was made for "
                 f"in_channels={self.in_channels}"
             )
+        if x.dtype != self.weight.dtype and not torch.is_autocast_enabled(x.device.type):
+            given, needed = (str(t).removeprefix("torch.") for t in (x.dtype, self.weight.dtype))
+            raise EdgewiseError(
+                f"x is {given}, but this layer's weights are {needed}; use x.to(torch.{needed})"
+            )
         if edges.shape[0] != len(x) or edges.channels != channels:
             raise EdgewiseError(
                 f"the edges join {edges.shape[0]} nodes in {edges.channels} channel(s), but "
                 f"there are {len(x)} nodes and this layer works on {channels} channel(s)"
             )
 
-    def _joined(
-        self, out: Float[Tensor, "nodes channels width"]
-    ) -> Float[Tensor, "nodes joined"]:
+    def _joined(self, out: Float[Tensor, "nodes channels width"]) -> Float[Tensor, "nodes joined"]:
         out = out.flatten(1) if self.concat else out.mean(1)
         return out if self.bias is None else out + self.bias
 
@@ -160,9 +161,7 @@ class ChannelConv(_ChannelLayer):
         bias: bool = True,
         flow: str = "source_to_target",
     ) -> None:
-        super().__init__(
-            in_channels, out_channels, edge_channels, normalize, concat, 1, bias, flow
-        )
+        super().__init__(in_channels, out_channels, edge_channels, normalize, concat, 1, bias, flow)
         self.reset_parameters()
 
     def forward(
@@ -253,9 +252,7 @@ class ChannelAttention(_ChannelLayer):
         super().reset_parameters()
         nn.init.xavier_uniform_(self.attention)
 
-    def operator(
-        self, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
-    ) -> Operator:
+    def operator(self, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int) -> Operator:
         return super().operator(edge_index, edge_attr, num_nodes).repeat_channels(self.heads)
 
     def forward(
@@ -289,9 +286,7 @@ class ChannelAttention(_ChannelLayer):
             return self._joined(out)
         return self._along(h, self._adapted(edges, target, source))
 
-    def adapt(
-        self, x: Features, edges: Operator
-    ) -> tuple[Float[Tensor, "nodes out"], Operator]:
+    def adapt(self, x: Features, edges: Operator) -> tuple[Float[Tensor, "nodes out"], Operator]:
         """As :meth:`propagate`, and the adapted edges beside it."""
         h, target, source = self._scored(x, edges)
         adapted = self._adapted(edges, target, source)
