@@ -28,8 +28,9 @@ LANES = 4
 # Unsigned numbers index an array without a check for "from the end", which halves a walk.
 ONE = np.uint64(1)
 # Sums over hubs are made in this many parts and then added, so that the number of threads
-# changes neither the order of additions nor the result.
-PARTS = 8
+# changes neither the order of additions nor the result. Every part costs an array of nodes;
+# together with the channels, two give six tasks on a directed graph.
+PARTS = 2
 
 
 @dataclass(frozen=True, eq=False)

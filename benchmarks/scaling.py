@@ -1,0 +1,146 @@
+"""Do time and memory of an epoch grow linearly with the edges, and what would a formed E cost?
+
+    python benchmarks/scaling.py [--sizes 10000 50000 ...]
+
+Synthetic hub-heavy directed graphs, two citations per node, biased to the oldest nodes; three
+channels, 16 features, two layers 16 wide, 8 classes. An epoch is a training step and a forward
+pass. Every row is a process of its own, so that its peak memory is its own; the memory of an
+idle process is taken off. EGNN(A) is the variant without adaptation, which walks along hubs and
+forms nothing. Beside them: the entries of the two-hop matrix E, and one product with it where
+it may be formed at all. The exponent is the slope of log(time) over log(edges), fitted to the
+sizes from 100,000 on. Writes benchmarks/results/scaling.json.
+"""
+
+import argparse
+import json
+import math
+import multiprocessing
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from edgewise.channels import add_self_loops, directed_channels
+from edgewise.data.splits import random_split
+from edgewise.errors import EdgewiseError
+from edgewise.graph import Graph
+from edgewise.models import Architecture
+from edgewise.operators import doubly_stochastic
+from edgewise.training import NodeTrainer, Recipe
+
+SIZES = (10_000, 50_000, 100_000, 500_000, 1_000_000, 2_000_000)
+FITTED_FROM = 100_000
+ARCHITECTURES = {
+    "EGNN(C)": Architecture(hidden=16),
+    "EGNN(A)-A": Architecture("attention", adapt=False, hidden=16),
+}
+
+
+def hub_graph(edges: int, seed: int = 0) -> Graph:
+    """Each node cites two earlier ones, biased to the oldest, whose hubs so grow with size."""
+    generator = torch.Generator().manual_seed(seed)
+    nodes = edges // 2
+    citing = torch.arange(1, nodes).repeat_interleave(2)
+    cited = (torch.rand(len(citing), generator=generator, dtype=torch.float64) ** 2 * citing).long()
+    x = torch.randn(nodes, 16, generator=generator)
+    y = torch.randint(8, (nodes,), generator=generator)
+    return Graph(x, torch.unique(torch.stack([citing, cited]), dim=1), y=y)
+
+
+def epoch_cost(edges: int, variant: str) -> dict[str, float]:
+    """Median milliseconds of an epoch, and GiB above an idle process."""
+    graph = hub_graph(edges)
+    split = random_split(graph.num_nodes, "dense", seed=0)
+    idle = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    trainer = NodeTrainer(graph, split, ARCHITECTURES[variant], Recipe())
+    times = []
+    for _ in range(6):
+        start = time.perf_counter()
+        trainer.train_epoch(1)
+        trainer.evaluate()
+        times.append(1e3 * (time.perf_counter() - start))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"ms": statistics.median(times[1:]), "gib": (peak - idle) / 2**20}
+
+
+def formed_cost(edges: int) -> dict[str, float | str]:
+    """Entries of E and milliseconds of one product, or the sentence that refuses it."""
+    graph = hub_graph(edges)
+    channels = add_self_loops(*directed_channels(graph.edge_index), graph.num_nodes)
+    operator = doubly_stochastic(*channels, graph.num_nodes)
+    factored_entries = operator.factor.pattern.num_entries
+    try:
+        formed = operator.formed
+    except EdgewiseError as error:
+        return {"factor_entries": factored_entries, "refused": str(error)}
+    timed = {}
+    for name, matrix in (("product_ms", formed), ("factored_ms", operator)):
+        times = [_milliseconds(lambda m=matrix: m @ graph.x) for _ in range(4)]
+        timed[name] = statistics.median(times[1:])
+    entries = formed.pattern.num_entries
+    return {"factor_entries": factored_entries, "formed_entries": entries, **timed}
+
+
+def _milliseconds(job: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    job()
+    return 1e3 * (time.perf_counter() - start)
+
+
+def exponent(sizes: list[int], costs: list[float]) -> float:
+    kept = [(math.log(s), math.log(c)) for s, c in zip(sizes, costs, strict=True) if c > 0]
+    return float(np.polyfit(*zip(*kept, strict=True), 1)[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    sizes = parser.parse_args().sizes
+    context = multiprocessing.get_context("spawn")
+    rows = []
+    print("| edges | EGNN(C) ms | GiB | EGNN(A)-A ms | GiB | entries of B | entries of E | E x ms |")
+    print("|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for edges in sizes:
+        row: dict = {"edges": edges}
+        for variant in ARCHITECTURES:
+            with context.Pool(1) as pool:
+                row[variant] = pool.apply(epoch_cost, (edges, variant))
+        with context.Pool(1) as pool:
+            row["formed"] = formed = pool.apply(formed_cost, (edges,))
+        rows.append(row)
+        conv, attention = row["EGNN(C)"], row["EGNN(A)-A"]
+        entries = f"{formed['formed_entries']:,}" if "formed_entries" in formed else "refused"
+        product = f"{formed['product_ms']:.1f}" if "product_ms" in formed else ""
+        print(
+            f"| {edges:,} | {conv['ms']:.0f} | {conv['gib']:.2f} | {attention['ms']:.0f} | "
+            f"{attention['gib']:.2f} | {formed['factor_entries']:,} | {entries} | {product} |"
+        )
+    large = [row for row in rows if row["edges"] >= FITTED_FROM]
+    fits = {}
+    if len(large) > 1:
+        for variant in ARCHITECTURES:
+            for cost in ("ms", "gib"):
+                fit = exponent([r["edges"] for r in large], [r[variant][cost] for r in large])
+                fits[f"{variant} {cost}"] = fit
+    formed_rows = [row for row in rows if "formed_entries" in row["formed"]]
+    if len(formed_rows) > 1:
+        fits["entries of E"] = exponent(
+            [r["edges"] for r in formed_rows], [r["formed"]["formed_entries"] for r in formed_rows]
+        )
+    for name, fit in fits.items():
+        print(f"{name} grows with edges to the power {fit:.2f}")
+    for row in rows:
+        if "refused" in row["formed"]:
+            print(f"{row['edges']:,} edges: {row['formed']['refused']}")
+            break
+    path = Path(__file__).parent / "results" / "scaling.json"
+    result = {"threads": torch.get_num_threads(), "rows": rows, "exponents": fits}
+    path.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
