@@ -14,9 +14,7 @@ from edgewise.errors import EdgewiseError, preview
 from edgewise.graph import check_channels, check_edges
 
 
-def directed_channels(
-    edge_index: Tensor, edge_attr: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def directed_channels(edge_index: Tensor, edge_attr: Tensor | None = None) -> tuple[Tensor, Tensor]:
     r"""Encode direction: ``P`` channels become ``3 P`` (section 3.5 of the paper).
 
     .. math::
@@ -65,7 +63,7 @@ def one_hot_channels(
                 [1., 0.]]), ('owns', 'pays'))
     """
     labels = category.tolist() if isinstance(category, Tensor) else list(category)
-    known = tuple(sorted(set(labels)) if categories is None else categories)
+    known = tuple(_sorted(labels) if categories is None else categories)
     number = {label: i for i, label in enumerate(known)}
     unknown = sorted({str(label) for label in labels if label not in number})
     if unknown:
@@ -147,7 +145,7 @@ def add_self_loops(
     is_loop = edge_index[0] == edge_index[1]
     loops = torch.arange(num_nodes, device=edge_index.device, dtype=edge_index.dtype)
     weight = edge_attr.new_zeros(num_nodes, edge_attr.size(1))
-    weight = weight.index_copy(0, edge_index[0, is_loop], edge_attr[is_loop])
+    weight = weight.index_copy(0, edge_index[0, is_loop].long(), edge_attr[is_loop])
     weight = torch.where(weight > 0, weight, torch.full_like(weight, fill))
     return (
         torch.cat([edge_index[:, ~is_loop], loops.expand(2, -1)], dim=1),
@@ -155,16 +153,14 @@ def add_self_loops(
     )
 
 
-def _both_ways(
-    edge_index: Tensor, edge_attr: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:
+def _both_ways(edge_index: Tensor, edge_attr: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """The union of edges and reversed edges, with each pair's value this way and the other."""
     num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
     edge_attr = _checked(edge_index, edge_attr, num_nodes)
     source, target = edge_index.long()
     key = torch.cat([source * num_nodes + target, target * num_nodes + source])
     union, place = torch.unique(key, return_inverse=True)
-    here, there = place.split(len(source))
+    here, there = place[: len(source)], place[len(source) :]
     empty = edge_attr.new_zeros(len(union), edge_attr.size(1))
     pairs = torch.stack([union // max(num_nodes, 1), union % max(num_nodes, 1)])
     return (
@@ -172,6 +168,11 @@ def _both_ways(
         empty.index_copy(0, here, edge_attr),
         empty.index_copy(0, there, edge_attr),
     )
+
+
+def _sorted(labels: list[Any]) -> list[Any]:
+    """Labels of several types do not compare, so types come first."""
+    return sorted(set(labels), key=lambda label: (type(label).__name__, label))
 
 
 def _checked(edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int) -> Tensor:

@@ -67,8 +67,17 @@ def from_networkx(
     position = {node: i for i, node in enumerate(nodes)}
     directed = graph.to_directed()
     pairs = [(position[a], position[b]) for a, b in directed.edges]
-    attr = [[d.get(c, 0.0) for c in channels] for *_, d in directed.edges(data=True)]
+    attr = [
+        _numbers([d.get(name, 0.0) for name in channels], f"edge {a!r} -> {b!r}")
+        for a, b, d in directed.edges(data=True)
+    ]
     rows = [_feature_row(graph.nodes[node], node, features) for node in nodes]
+    for node, row in zip(nodes, rows, strict=True):
+        if len(row) != len(rows[0]):
+            raise EdgewiseError(
+                f"node {node!r} has {len(row)} features, but node {nodes[0]!r} has "
+                f"{len(rows[0])}; give every node as many"
+            )
     names: tuple[str, ...] | None = None
     y = None
     if label is not None:
@@ -78,9 +87,9 @@ def from_networkx(
         y = torch.tensor([-1 if value is None else number[value] for value in raw])
         names = tuple(str(kind) for kind in kinds)
     return Graph(
-        x=torch.tensor(rows, dtype=torch.get_default_dtype()).reshape(len(nodes), -1),
+        x=_matrix(rows, len(rows[0]) if rows else max(len(features), 1)),
         edge_index=torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).T,
-        edge_attr=_matrix(attr, len(pairs)) if channels else None,
+        edge_attr=_matrix(attr, len(channels)) if channels else None,
         y=y,
         node_ids=tuple(str(node) for node in nodes),
         channel_names=tuple(channels) or None,
@@ -113,6 +122,8 @@ def from_scipy(
 ) -> Graph:
     """Take one sparse adjacency matrix per channel: entry ``[i, j]`` is the edge from i to j."""
     matrices = [adjacency] if scipy.sparse.issparse(adjacency) else list(adjacency)
+    if not matrices:
+        raise EdgewiseError("no adjacency matrix was given; give at least one, each a channel")
     nodes = x.size(0)
     for p, matrix in enumerate(matrices):
         if matrix.shape != (nodes, nodes):
@@ -147,10 +158,19 @@ def _feature_row(attributes: dict, node: Any, features: Sequence[str]) -> list[f
     for name in features:
         if name not in attributes:
             raise EdgewiseError(f"node {node!r} has no attribute {name!r}; give it one")
-        value = attributes[name]
-        row += list(value) if isinstance(value, list | tuple) else [value]
+        row += _numbers(attributes[name], f"attribute {name!r} of node {node!r}")
     return row if features else [1.0]
 
 
-def _matrix(rows: list[list[float]], count: int) -> Tensor:
-    return torch.tensor(rows, dtype=torch.get_default_dtype()).reshape(count, -1)
+def _numbers(value: Any, place: str) -> list[float]:
+    try:
+        return np.asarray(value, dtype=float).reshape(-1).tolist()
+    except (TypeError, ValueError) as error:
+        raise EdgewiseError(
+            f"{place} is {value!r}, which is no number; turn it into numbers first "
+            "(edgewise.one_hot_channels for kinds of edges)"
+        ) from error
+
+
+def _matrix(rows: list[list[float]], width: int) -> Tensor:
+    return torch.tensor(rows, dtype=torch.get_default_dtype()).reshape(len(rows), width)

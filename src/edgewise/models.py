@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import elu
@@ -61,6 +60,8 @@ class _ChannelNetwork(nn.Module):
             raise EdgewiseError(f"layer={a.layer!r} is not known; choose conv or attention")
         if a.depth < 1:
             raise EdgewiseError(f"depth={a.depth} must be at least 1")
+        if not 0 <= a.dropout < 1:
+            raise EdgewiseError(f"dropout={a.dropout} must be at least 0 and below 1")
         if a.layer == "conv" and a.heads > 1:
             raise EdgewiseError("heads belong to attention; set heads=1 for layer='conv'")
         self.adapts = a.layer == "attention" and a.adapt
@@ -204,6 +205,7 @@ class GraphModel(_ChannelNetwork):
             batch = edge_index.new_zeros(len(x))
         if num_graphs is None:
             num_graphs = int(batch.max()) + 1 if len(batch) else 1
+        _check_batch(batch, num_graphs, len(x))
         operators = self.operators(edge_index, edge_attr, len(x))
         return self.propagate(x, operators, batch, num_graphs)
 
@@ -224,6 +226,19 @@ def pool(
     reduction = {"max": "amax", "mean": "mean"}[how]
     index = batch.unsqueeze(1).expand_as(x)
     return empty.scatter_reduce(0, index, x, reduction, include_self=False)
+
+
+def _check_batch(batch: Tensor, num_graphs: int, num_nodes: int) -> None:
+    if batch.shape != (num_nodes,):
+        raise EdgewiseError(
+            f"batch has {list(batch.shape)} numbers for {num_nodes} nodes; give the graph of each"
+        )
+    outside = batch[(batch < 0) | (batch >= num_graphs)]
+    if len(outside):
+        raise EdgewiseError(
+            f"batch names graph {int(outside[0])}, but with num_graphs={num_graphs} the graphs are "
+            f"numbered 0 to {num_graphs - 1}"
+        )
 
 
 def _dropped(x: Features, p: float) -> Features:

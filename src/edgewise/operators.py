@@ -38,7 +38,7 @@ class SparseOperator:
         return self.pattern.channels
 
     def __matmul__(self, x: Tensor) -> Float[Tensor, "nodes channels features"]:
-        """``x`` is ``[nodes, features]``, or ``[nodes, channels, features]`` with one per channel."""
+        """``x`` is ``[nodes, features]``, or ``[nodes, channels, features]``: one each."""
         return product(self.pattern, self.value, _per_channel(x, self.shape))
 
     @property
@@ -113,7 +113,7 @@ class DoublyStochastic:
         return self.factor.channels
 
     def __matmul__(self, x: Tensor) -> Float[Tensor, "nodes channels features"]:
-        """``x`` is ``[nodes, features]``, or ``[nodes, channels, features]`` with one per channel."""
+        """``x`` is ``[nodes, features]``, or ``[nodes, channels, features]``: one each."""
         pattern, value = self.factor.pattern, self.factor.value
         pooled = product(pattern, value, _per_channel(x, self.shape), transposed=True)
         return product(pattern, value, pooled)
