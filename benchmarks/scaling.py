@@ -102,7 +102,9 @@ def main() -> None:
     sizes = parser.parse_args().sizes
     context = multiprocessing.get_context("spawn")
     rows = []
-    print("| edges | EGNN(C) ms | GiB | EGNN(A)-A ms | GiB | entries of B | entries of E | E x ms |")
+    print(
+        "| edges | EGNN(C) ms | GiB | EGNN(A)-A ms | GiB | entries of B | entries of E | E x ms |"
+    )
     print("|---:|---:|---:|---:|---:|---:|---:|---:|")
     for edges in sizes:
         row: dict = {"edges": edges}

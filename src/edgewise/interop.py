@@ -115,12 +115,15 @@ def to_networkx(graph: Graph) -> "networkx.DiGraph":
 
 
 def from_scipy(
-    adjacency: "scipy.sparse.sparray | Sequence[scipy.sparse.sparray]",
+    adjacency: Any,
     x: Tensor,
     *,
     y: Tensor | None = None,
 ) -> Graph:
-    """Take one sparse adjacency matrix per channel: entry ``[i, j]`` is the edge from i to j."""
+    """Take one sparse adjacency matrix, or a list of one per channel.
+
+    Entry ``[i, j]`` is the edge from ``i`` to ``j``.
+    """
     matrices = [adjacency] if scipy.sparse.issparse(adjacency) else list(adjacency)
     if not matrices:
         raise EdgewiseError("no adjacency matrix was given; give at least one, each a channel")

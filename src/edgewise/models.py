@@ -1,6 +1,7 @@
 """Networks of channel layers, for nodes and for whole graphs. The paper's variants are settings."""
 
 from dataclasses import dataclass
+from typing import cast
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -90,19 +91,19 @@ class _ChannelNetwork(nn.Module):
         With adaptation only the first is used, and the others are it.
         """
         by_heads: dict[int, Operator] = {}
-        for layer in self.layers:
+        for layer in self._steps():
             if layer.heads not in by_heads:
                 by_heads[layer.heads] = layer.operator(edge_index, edge_attr, num_nodes)
-        return [by_heads[layer.heads] for layer in self.layers]
+        return [by_heads[layer.heads] for layer in self._steps()]
 
     def embed(self, x: Features, operators: list[Operator]) -> Float[Tensor, "nodes out"]:
         """The output of the last layer."""
         p = self.architecture.dropout if self.training else 0.0
         h = _dropped(x, p)
         edges = operators[0]
-        for depth, layer in enumerate(self.layers):
+        for depth, layer in enumerate(self._steps()):
             last = depth == len(self.layers) - 1
-            if self.adapts and not last:
+            if isinstance(layer, ChannelAttention) and self.adapts and not last:
                 out, edges = layer.adapt(h, edges)
             else:
                 out = layer.propagate(h, edges if self.adapts else operators[depth])
@@ -110,6 +111,9 @@ class _ChannelNetwork(nn.Module):
                 return out
             h = elu_and_drop(out, p, draw_key()) if p > 0 else elu(out)
         raise AssertionError("a network has at least one layer")
+
+    def _steps(self) -> list[ChannelConv | ChannelAttention]:
+        return cast(list[ChannelConv | ChannelAttention], list(self.layers))
 
     def weights(self) -> list[nn.Parameter]:
         """The parameters that L2 regularisation applies to: all but the biases."""

@@ -36,6 +36,7 @@ from edgewise.kernels.products import plain_product
 # before they would leave it.
 WIDEST_SINGLE, WIDEST_DOUBLE = 40.0, 600.0
 
+
 def hub_attention(
     factor: Pattern,
     value: Float[Tensor, " links"],
@@ -110,8 +111,8 @@ class _HubAttention(torch.autograd.Function):
         # Near the end of float32's exponents the factors of f need those of float64.
         dtype = torch.float64 if _spread(target, source) > WIDEST_SINGLE else value.dtype
         link = backend.take(value, factor.transpose.order)
-        scores = (score.detach().to(dtype).contiguous().numpy() for score in (target, source))
-        hubs = arrange(factor, link.to(dtype).numpy(), *scores, slope)
+        s, t = (score.detach().to(dtype).contiguous().numpy() for score in (target, source))
+        hubs = arrange(factor, link.to(dtype).numpy(), s, t, slope)
         mask = None if masks is None else masks.to(dtype).numpy()
 
         one = np.ones((factor.channels, factor.num_nodes, 1), hubs.link.dtype)

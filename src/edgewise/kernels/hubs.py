@@ -19,6 +19,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from edgewise.kernels import backend
+from edgewise.kernels.backend import unsigned
 from edgewise.kernels.pattern import Pattern
 
 Array = NDArray[np.floating]
@@ -68,10 +69,10 @@ def arrange(pattern: Pattern, link: Array, target: Array, source: Array, slope: 
     order, cut = np.empty((2, pattern.num_entries), np.uint32)
     # Sources come first among equals: a pair on the kink lies below it.
     events = np.argsort(np.concatenate([source, -target]), axis=0, kind="stable")
-    start, node = backend.unsigned(turned.pattern.start), backend.unsigned(turned.pattern.column)
+    start, node = unsigned(turned.pattern.start), unsigned(turned.pattern.column)
     with backend.running:
-        _sweep(events.astype(np.uint32), backend.unsigned(pattern.start), backend.unsigned(pattern.column),
-               backend.unsigned(turned.inverse), start, order, cut, np.uint64(channels))  # fmt: skip
+        _sweep(events.astype(np.uint32), unsigned(pattern.start), unsigned(pattern.column),
+               unsigned(turned.inverse), start, order, cut, np.uint64(channels))  # fmt: skip
     top = source.max(axis=0, initial=-np.inf)
     head = np.arange(channels) * source.shape[1] // channels
     below = np.exp((slope - 1) * np.maximum(target + top, 0)).T[head]

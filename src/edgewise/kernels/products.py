@@ -69,9 +69,9 @@ class _Product(torch.autograd.Function):
             return None, None, grad_z, None
         sampled = torch.empty_like(value, memory_format=torch.contiguous_format)
         with backend.running:
-            _multiply_and_sample(backend.unsigned(along.start), backend.unsigned(along.column), _optional(order),
-                                 _array(value), _array(grad), _array(z), grad_z.numpy(),
-                                 sampled.numpy(), pattern.channels)  # fmt: skip
+            _multiply_and_sample(backend.unsigned(along.start), backend.unsigned(along.column),
+                                 _optional(order), _array(value), _array(grad), _array(z),
+                                 grad_z.numpy(), sampled.numpy(), pattern.channels)  # fmt: skip
         # Sampled in the order it was walked in: one gather costs far less than scattered writes.
         if order is not None:
             sampled = backend.take(sampled, pattern.transpose.inverse)
@@ -120,6 +120,8 @@ def _multiply(start, column, order, value, z, out, channels):  # type: ignore[no
             source = q * groups_in // channels
             for e in range(start[i * channels + q], start[i * channels + q + 1]):
                 weight = value[e if order is None else order[e]]
+                if weight == 0:
+                    continue  # dropped
                 j = column[e]
                 for f in range(width):
                     out[i, group, f] += weight * z[j, source, f]
