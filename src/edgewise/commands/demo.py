@@ -59,7 +59,7 @@ def _compare(graph: "Graph", split: "Split", paper: dict[str, float]) -> None:
         with progress_bar(name) as show:
 
             def progress(epoch: int, loss: float, _: float) -> None:
-                show(f"loss {loss:.3f}", epoch, recipe.epochs)  # noqa: B023
+                show(f"loss {loss:.3f}", epoch, recipe.epochs)
 
             fit = fit_nodes(graph, split, VARIANTS[name], recipe, progress)
         accuracy = 100 * fit.accuracy(graph.y, split.test)

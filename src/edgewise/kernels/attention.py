@@ -63,7 +63,7 @@ def entry_scores(
 def balance_columns(
     pattern: Pattern, weight: Float[Tensor, " entries"]
 ) -> Float[Tensor, " entries"]:
-    r"""``B = P diag(c)^{-1/2}``, with ``c`` the column sums, so that ``B B^T`` is doubly stochastic.
+    r"""``B = P diag(c)^{-1/2}``, ``c`` the column sums: then ``B B^T`` is doubly stochastic.
 
     A column without weight stays empty: nothing reads it.
     """
@@ -94,12 +94,12 @@ class _AttentionRows(torch.autograd.Function):
             _attend(pattern.start.numpy(), pattern.column.numpy(), edge.detach().numpy(),
                     target.detach().numpy(), source.detach().numpy(), slope, weight.numpy(),
                     log_total.numpy(), pattern.channels)  # fmt: skip
-        ctx.save_for_backward(edge, target, source, weight, log_total)
+        ctx.save_for_backward(target, source, weight, log_total)
         return weight
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        edge, target, source, weight, log_total = ctx.saved_tensors
+        target, source, weight, log_total = ctx.saved_tensors
         pattern, grad = ctx.pattern, grads[0].contiguous()
         grad_score, grad_edge = torch.empty_like(weight), None
         grad_target, grad_source = torch.empty_like(target), torch.empty_like(source)
