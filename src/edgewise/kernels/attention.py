@@ -39,7 +39,7 @@ def plain_attention_rows(
     """The same in torch: the reference, and the path off the CPU."""
     score = entry_scores(pattern, target, source, slope)
     rows = pattern.num_nodes * pattern.channels
-    highest = score.new_full((rows,), -torch.inf).index_reduce(
+    highest = score.new_full((rows,), -torch.inf).scatter_reduce(
         0, pattern.row, score.detach(), "amax"
     )
     weight = edge * torch.exp(score - highest[pattern.row])
@@ -144,7 +144,9 @@ class _BalanceColumns(torch.autograd.Function):
         with backend.running:
             _column_dots(turned.pattern.start.numpy(), turned.order.numpy(), weight.numpy(),
                          grad.numpy(), grad_sum.numpy())  # fmt: skip
-            grad_sum *= -0.5 * scale**3
+            for _ in range(3):  # one by one: the cube may overflow where the product does not
+                grad_sum *= scale
+            grad_sum *= -0.5
             _scale_columns(pattern.start.numpy(), pattern.column.numpy(), grad.numpy(),
                            scale.numpy(), grad_sum.numpy(), grad_weight.numpy(),
                            pattern.channels)  # fmt: skip

@@ -34,9 +34,10 @@ def kept_scale(p: float) -> float:
 
 def plain_kept(key: int, count: int, p: float, device: Any = None) -> Bool[Tensor, " count"]:
     """Which of ``count`` elements survive: the hash in torch, where int64 must play uint32."""
+    low, high = (int(word) for word in key_words(key))
     word = torch.arange(count, device=device)
-    word = _plain_mix((word ^ (key % _WORD)) % _WORD)
-    word = _plain_mix((word + key // _WORD) % _WORD)
+    word = _plain_mix((word ^ low) % _WORD)
+    word = _plain_mix((word + high) % _WORD)
     return word >= threshold(p)
 
 
@@ -85,5 +86,8 @@ def kept_factors(
 
 
 def key_words(key: int) -> tuple[np.uint32, np.uint32]:
-    """The key as two 32-bit words."""
+    """The key as two 32-bit words, stirred so that neighbouring keys have nothing in common."""
+    for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
+        key = (key ^ (key >> 31)) * factor % _WORD**2
+    key ^= key >> 31
     return np.uint32(key % _WORD), np.uint32(key // _WORD)

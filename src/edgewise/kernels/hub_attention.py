@@ -59,7 +59,11 @@ def hub_attention(
         masks = kept_factors(key, 2 * factor.num_entries, step, value).reshape(2, -1)
     spread = _spread(target, source)
     if materialize or not backend.compiled(value, target, source, h) or spread > WIDEST_DOUBLE:
-        return plain_hub_attention(factor, value, target, source, h, slope, masks)
+        if spread <= WIDEST_SINGLE:
+            return plain_hub_attention(factor, value, target, source, h, slope, masks)
+        wide = (tensor.double() for tensor in (value, target, source, h))
+        masks = None if masks is None else masks.double()
+        return plain_hub_attention(factor, *wide, slope, masks).to(value.dtype)
     return _HubAttention.apply(factor, value, target, source, h, slope, masks)
 
 
@@ -76,7 +80,9 @@ def plain_hub_attention(
     both = outer_pattern(factor)
     rows = both.num_nodes * both.channels
     score = entry_scores(both, target, source, slope)
-    highest = score.new_full((rows,), -torch.inf).index_reduce(0, both.row, score.detach(), "amax")
+    highest = score.new_full((rows,), -torch.inf).scatter_reduce(
+        0, both.row, score.detach(), "amax"
+    )
     f = torch.exp(score - highest[both.row])
     weight = f * plain_outer_values(factor, value, value, both)
     row_sum = weight.new_zeros(rows).index_add(0, both.row, weight)[both.row]

@@ -2,12 +2,20 @@
 
 import os
 
+from edgewise.errors import EdgewiseError
+
 
 def memory_limit() -> int:
     """Half of the machine's memory in bytes, or what ``EDGEWISE_MEMORY_GB`` says."""
     said = os.environ.get("EDGEWISE_MEMORY_GB")
     if said:
-        return int(float(said) * 2**30)
+        try:
+            return int(float(said) * 2**30)
+        except ValueError:
+            raise EdgewiseError(
+                f"EDGEWISE_MEMORY_GB is {said!r}, which is no number; say how many GiB a pattern "
+                "may take, for example 8"
+            ) from None
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):  # no sysconf on this platform
