@@ -47,6 +47,8 @@ format: setup
 benchmarks: setup
 	$(BIN)/python benchmarks/epoch.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/batching.py
+	$(BIN)/python benchmarks/tables.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import cast
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import elu
@@ -109,7 +110,9 @@ class _ChannelNetwork(nn.Module):
                 out = layer.propagate(h, edges if self.adapts else operators[depth])
             if last:
                 return out
-            h = elu_and_drop(out, p, draw_key()) if p > 0 else elu(out)
+            # `out` is nobody else's: without gradients its memory can be used again.
+            in_place = not torch.is_grad_enabled()
+            h = elu_and_drop(out, p, draw_key()) if p > 0 else elu(out, inplace=in_place)
         raise AssertionError("a network has at least one layer")
 
     def _steps(self) -> list[ChannelConv | ChannelAttention]:

@@ -61,9 +61,10 @@ def hub_attention(
     if materialize or not backend.compiled(value, target, source, h) or spread > WIDEST_DOUBLE:
         if spread <= WIDEST_SINGLE:
             return plain_hub_attention(factor, value, target, source, h, slope, masks)
-        wide = (tensor.double() for tensor in (value, target, source, h))
         masks = None if masks is None else masks.double()
-        return plain_hub_attention(factor, *wide, slope, masks).to(value.dtype)
+        return plain_hub_attention(
+            factor, value.double(), target.double(), source.double(), h.double(), slope, masks
+        ).to(value.dtype)
     return _HubAttention.apply(factor, value, target, source, h, slope, masks)
 
 

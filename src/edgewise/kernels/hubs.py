@@ -38,6 +38,7 @@ PARTS = 2
 class Hubs:
     """The hubs of one ``B`` under one pair of scores."""
 
+    part: NDArray[np.int64]  # [PARTS + 1], the hubs of each part: as many links in each
     start: NDArray[np.uint64]  # where the list of each hub begins
     node: NDArray[np.uint32]  # the member at each place of the lists
     order: NDArray[np.uint32]  # places, ascending by source score within each hub
@@ -77,7 +78,9 @@ def arrange(pattern: Pattern, link: Array, target: Array, source: Array, slope: 
     head = np.arange(channels) * source.shape[1] // channels
     below = np.exp((slope - 1) * np.maximum(target + top, 0)).T[head]
     sources = np.exp(np.stack([slope * (source - top), source - top]))
+    shares = np.linspace(0, pattern.num_entries, PARTS + 1)
     return Hubs(
+        np.searchsorted(start[::channels], shares, side="left"),
         start,
         node,
         order,
@@ -92,8 +95,8 @@ def pull(hubs: Hubs, z: Array, masks: Masks | None = None) -> Array:
     """``M z``: every target gathers what its sources hold, ``[channels, nodes, width]``."""
     out = np.zeros((PARTS, *z.shape), z.dtype)
     with backend.running:
-        _pull(hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link, *_masked(hubs, masks, z),
-              hubs.source[..., None] * z, hubs.target, out)  # fmt: skip
+        _pull(hubs.part, hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link,
+              *_masked(hubs, masks, z), hubs.source[..., None] * z, hubs.target, out)  # fmt: skip
     return out.sum(0)
 
 
@@ -101,8 +104,8 @@ def push(hubs: Hubs, z: Array, masks: Masks | None = None) -> Array:
     """``M^T z``: every source is given what its targets hold."""
     out = np.zeros((PARTS, *z.shape), z.dtype)
     with backend.running:
-        _push(hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link, *_masked(hubs, masks, z),
-              hubs.target[..., None] * z, hubs.source, out)  # fmt: skip
+        _push(hubs.part, hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link,
+              *_masked(hubs, masks, z), hubs.target[..., None] * z, hubs.source, out)  # fmt: skip
     return out.sum(0)
 
 
@@ -115,7 +118,7 @@ def target_gradients(
     """
     grad_score = np.zeros((PARTS, *held.shape[:2]), held.dtype)
     with backend.running:
-        _target_gradients(hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link,
+        _target_gradients(hubs.part, hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link,
                           *_masked(hubs, masks, held), hubs.source[..., None] * held,
                           hubs.target, asked, slope, grad_link, grad_score)  # fmt: skip
     return grad_score.sum(0)
@@ -127,7 +130,7 @@ def source_gradients(
     """The same seen from the sources: their score gradients, and those of their links."""
     grad_score = np.zeros((PARTS, *held.shape[:2]), held.dtype)
     with backend.running:
-        _source_gradients(hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link,
+        _source_gradients(hubs.part, hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link,
                           *_masked(hubs, masks, held), hubs.target[..., None] * asked,
                           hubs.source, held, slope, grad_link, grad_score)  # fmt: skip
     return grad_score.sum(0)
@@ -174,9 +177,9 @@ def _sweep(events, start, column, place, hub_start, order, cut, channels):  # ty
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _pull(  # type: ignore[no-untyped-def]
-    start, node, order, cut, link, masked, mask, weight, weighted, factor, out
+    parts, start, node, order, cut, link, masked, mask, weight, weighted, factor, out
 ):
-    channels, nodes, width = weighted.shape[1:]
+    channels, _, width = weighted.shape[1:]
     largest = _largest(start)
     for task in prange(PARTS * channels):
         part, q = task // channels, task % channels
@@ -184,7 +187,7 @@ def _pull(  # type: ignore[no-untyped-def]
         above = np.empty((largest + 1, LANES), out.dtype)
         low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
         mine = out[part, q]
-        for k in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
+        for k in range(parts[part], parts[part + 1]):
             first, last = start[k * channels + q], start[k * channels + q + 1]
             for lane in range(np.uint64(0), np.uint64(width), np.uint64(LANES)):
                 _running_sums(node, order, link, low, high, lane, first, last, below, above)
@@ -200,10 +203,10 @@ def _pull(  # type: ignore[no-untyped-def]
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _target_gradients(  # type: ignore[no-untyped-def]
-    start, node, order, cut, link, masked, mask, weight, weighted, factor, asked, slope,
+    parts, start, node, order, cut, link, masked, mask, weight, weighted, factor, asked, slope,
     grad_link, grad_score,
 ):  # fmt: skip
-    channels, nodes, width = weighted.shape[1:]
+    channels, _, width = weighted.shape[1:]
     largest = _largest(start)
     for task in prange(PARTS * channels):
         part, q = task // channels, task % channels
@@ -212,7 +215,7 @@ def _target_gradients(  # type: ignore[no-untyped-def]
         low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
         query, score = asked[q], grad_score[part, q]
         tilt = asked.dtype.type(slope)
-        for k in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
+        for k in range(parts[part], parts[part + 1]):
             first, last = start[k * channels + q], start[k * channels + q + 1]
             for lane in range(np.uint64(0), np.uint64(width), np.uint64(LANES)):
                 _running_sums(node, order, link, low, high, lane, first, last, below, above)
@@ -233,9 +236,9 @@ def _target_gradients(  # type: ignore[no-untyped-def]
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _push(  # type: ignore[no-untyped-def]
-    start, node, order, cut, link, masked, mask, weight, weighted, factor, out
+    parts, start, node, order, cut, link, masked, mask, weight, weighted, factor, out
 ):
-    channels, nodes, width = weighted.shape[1:]
+    channels, _, width = weighted.shape[1:]
     largest = _largest(start)
     for task in prange(PARTS * channels):
         part, q = task // channels, task % channels
@@ -243,7 +246,7 @@ def _push(  # type: ignore[no-untyped-def]
         above = np.empty((largest + 1, LANES), out.dtype)
         low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
         mine, one = out[part, q], out.dtype.type(1)
-        for k in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
+        for k in range(parts[part], parts[part + 1]):
             first, last = start[k * channels + q], start[k * channels + q + 1]
             for lane in range(np.uint64(0), np.uint64(width), np.uint64(LANES)):
                 _dropped_sums(node, cut, link, masked, mask, weight, low, high, lane, first, last,
@@ -260,10 +263,10 @@ def _push(  # type: ignore[no-untyped-def]
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _source_gradients(  # type: ignore[no-untyped-def]
-    start, node, order, cut, link, masked, mask, weight, weighted, factor, held, slope,
+    parts, start, node, order, cut, link, masked, mask, weight, weighted, factor, held, slope,
     grad_link, grad_score,
 ):  # fmt: skip
-    channels, nodes, width = weighted.shape[1:]
+    channels, _, width = weighted.shape[1:]
     largest = _largest(start)
     for task in prange(PARTS * channels):
         part, q = task // channels, task % channels
@@ -272,7 +275,7 @@ def _source_gradients(  # type: ignore[no-untyped-def]
         low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
         answer, score = held[q], grad_score[part, q]
         tilt, one = held.dtype.type(slope), held.dtype.type(1)
-        for k in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
+        for k in range(parts[part], parts[part + 1]):
             first, last = start[k * channels + q], start[k * channels + q + 1]
             for lane in range(np.uint64(0), np.uint64(width), np.uint64(LANES)):
                 _dropped_sums(node, cut, link, masked, mask, weight, low, high, lane, first, last,
