@@ -12,9 +12,10 @@ import edgewise
 
 SOURCE = Path(edgewise.__file__).parent
 ORDER = [
-    "errors", "graph", "interop", "channels", "data", "kernels", "features", "operators",
-    "layers", "models", "metrics", "training", "runs", "estimators", "paper", "plots", "report",
-    "commands", "cli",
+    "errors", "files", "recipe", "graph", "interop", "channels", "data", "kernels", "features",
+    "operators", "layers", "models", "tasks", "metrics", "problems", "training", "fitted",
+    "predictions", "runs", "estimators", "tuning", "paper", "plots", "report", "jobs", "commands",
+    "cli",
 ]  # fmt: skip
 # Read by everybody, and imports nothing itself.
 FREE = {"__version__"}

@@ -9,6 +9,9 @@ __version__ = "0.1.0"
 # `edgewise --help` does not wait for torch.
 _HOME = {
     "EdgewiseError": "errors",
+    "Architecture": "recipe",
+    "Recipe": "recipe",
+    "make_recipe": "recipe",
     "Graph": "graph",
     "from_networkx": "interop",
     "from_pyg": "interop",
@@ -34,7 +37,6 @@ _HOME = {
     "symmetric": "operators",
     "ChannelAttention": "layers",
     "ChannelConv": "layers",
-    "Architecture": "models",
     "GraphModel": "models",
     "NodeModel": "models",
     "VARIANTS": "models",

@@ -1,6 +1,5 @@
 """Networks of channel layers, for nodes and for whole graphs. The paper's variants are settings."""
 
-from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -14,20 +13,7 @@ from edgewise.kernels.activation import drop, elu_and_drop
 from edgewise.kernels.dropout import draw_key
 from edgewise.layers import ChannelAttention, ChannelConv, Features
 from edgewise.operators import Operator
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """What a network is made of, apart from the widths that the data decide."""
-
-    layer: str = "conv"  # conv: EGNN(C), attention: EGNN(A)
-    normalize: str = "doubly_stochastic"
-    adapt: bool = True  # attention only: each layer's edges are the next one's
-    directed: bool = True  # direction as channels; if not, one undirected channel
-    depth: int = 2
-    hidden: int = 64  # per edge channel and head
-    heads: int = 1  # of the hidden layers
-    dropout: float = 0.6  # on the features into each layer, and on attention coefficients
+from edgewise.recipe import Architecture
 
 
 # The rows of the paper's Table 2. GCN and GAT are the framework's simplest settings.

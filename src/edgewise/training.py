@@ -1,129 +1,280 @@
-"""Fit a node classifier once. Every knob and its default is a field of Recipe, and nowhere else."""
+"""Train one model, an epoch at a time, so that it can be stopped and continued anywhere."""
 
-from collections.abc import Callable
-from copy import deepcopy
-from dataclasses import dataclass
+import math
+from dataclasses import astuple, dataclass
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from edgewise.channels import directed_channels, undirected_channels
-from edgewise.data.splits import Split
+from edgewise.data.packed import MoleculeSet
 from edgewise.errors import EdgewiseError
 from edgewise.features import compact_features
 from edgewise.graph import Graph
-from edgewise.models import Architecture, NodeModel
+from edgewise.layers import Features
+from edgewise.metrics import headline
+from edgewise.models import GraphModel, NodeModel
+from edgewise.operators import Operator
+from edgewise.problems import MoleculeProblem, NodeProblem, Problem
+from edgewise.recipe import Architecture, Recipe
 
-Progress = Callable[[int, float, float], None]  # epoch, training loss, validation loss
+EVALUATION_BATCH = 256  # molecules at a time where no gradient is needed
+Model = NodeModel | GraphModel
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How to train one model; the defaults are the paper's for citation networks."""
+class Epoch:
+    """One line of a run's history. NaN stands for what was not measured."""
 
-    learning_rate: float = 0.005
-    weight_decay: float = 0.0005  # on weights and attention, not on biases
-    epochs: int = 1000  # an upper bound; early stopping usually ends sooner
-    patience: int = 100  # epochs without a lower validation loss before stopping
-    weighted: bool = False  # weigh classes by how rare they are in the training part
-    seed: int = 0  # of the initial weights and of dropout
+    number: int
+    train_loss: float
+    validation_loss: float
+    validation_score: float  # the task's headline metric
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A trained model with its best weights, and what it says of every node."""
-
-    model: NodeModel
-    best_epoch: int
-    epochs: int
-    scores: Float[Tensor, "nodes classes"]
-
-    def accuracy(self, y: Int[Tensor, " nodes"], rows: Int[Tensor, " rows"]) -> float:
-        """The part of ``rows`` whose highest score is their class."""
-        return float((self.scores[rows].argmax(1) == y[rows]).float().mean())
+def build_model(kind: str, features: int, outputs: int, channels: int, recipe: Recipe) -> Model:
+    """The network of a recipe for ``"nodes"`` or ``"molecules"``, with fresh weights."""
+    if kind == "nodes":
+        width = channels * (3 if recipe.directed else 1)
+        return NodeModel(features, outputs, width, recipe)
+    return GraphModel(features, outputs, channels, recipe, pooling=recipe.pooling)
 
 
-class NodeTrainer:
-    """One model on one graph, an epoch at a time."""
+def graph_inputs(
+    graph: Graph, architecture: Architecture, model: NodeModel
+) -> tuple[Features, list[Operator]]:
+    """Features and operators of a graph, as a model propagates them."""
+    encode = directed_channels if architecture.directed else undirected_channels
+    edge_index, edge_attr = encode(graph.edge_index, graph.edge_attr)
+    return compact_features(graph.x), model.operators(edge_index, edge_attr, graph.num_nodes)
+
+
+@torch.no_grad()
+def molecule_outputs(model: GraphModel, molecules: MoleculeSet, rows: Tensor) -> Tensor:
+    """The outputs of a model for some molecules, in their order."""
+    model.eval()
+    parts = []
+    for chosen in rows.split(EVALUATION_BATCH):
+        b = molecules.batch(chosen)
+        parts.append(model(b.x, b.edge_index, b.edge_attr, b.graph, b.num_graphs))
+    return torch.cat(parts) if parts else torch.zeros(0, model.head.out_features)
+
+
+class Trainer:
+    """One model and its optimiser on one problem; the two kinds of problem fill in the rest."""
 
     def __init__(
-        self, graph: Graph, split: Split, architecture: Architecture, recipe: Recipe
+        self, problem: Problem, model: Model, recipe: Recipe, member: int, weight: Tensor | None
     ) -> None:
-        if graph.y is None or graph.y.is_floating_point():
-            raise EdgewiseError("a node classifier needs class numbers in y; the graph has none")
-        self.labels, self.split, self.recipe = graph.y, split, recipe
-        self.x = compact_features(graph.x)
-        encode = directed_channels if architecture.directed else undirected_channels
-        edge_index, edge_attr = encode(graph.edge_index, graph.edge_attr)
-        classes = int(graph.y.max()) + 1
-        torch.manual_seed(recipe.seed)
-        self.model = NodeModel(graph.num_features, classes, edge_attr.size(1), architecture)
-        self.operators = self.model.operators(edge_index, edge_attr, graph.num_nodes)
-        self.class_weight = None
-        if recipe.weighted:
-            self.class_weight = balanced_weights(graph.y[split.train], classes)
+        self.task, self.split, self.truth = problem.task, problem.split, problem.truth
+        self.model, self.recipe, self.member, self.weight = model, recipe, member, weight
         self.optimizer = torch.optim.Adam(
             [
-                {"params": self.model.weights(), "weight_decay": recipe.weight_decay},
-                {"params": self.model.biases(), "weight_decay": 0.0},
+                {"params": model.weights(), "weight_decay": recipe.weight_decay},
+                {"params": model.biases(), "weight_decay": 0.0},
             ],
             lr=recipe.learning_rate,
             fused=True,
         )
 
     def train_epoch(self, epoch: int) -> float:
-        """One step on the whole graph; gives the training loss."""
+        """Go over the training rows once; gives the training loss."""
         # Seeded by its number, so that an epoch draws the same whatever ran before it.
-        torch.manual_seed(self.recipe.seed * 1_000_003 + epoch)
+        torch.manual_seed(seed_of(self.recipe.seed, self.member, epoch))
         self.model.train()
+        return self._pass()
+
+    def _pass(self) -> float:
+        raise NotImplementedError
+
+    def _step(self, outputs: Tensor, truth: Tensor) -> float:
+        loss = self.task.loss(outputs, truth, self.weight)
         self.optimizer.zero_grad()
-        loss = self._loss(self.model.propagate(self.x, self.operators), self.split.train)
         loss.backward()
         self.optimizer.step()
         return float(loss.detach())
 
+    def validation_outputs(self) -> Tensor:
+        """Outputs of the validation rows."""
+        raise NotImplementedError
+
+    def outputs(self) -> Tensor:
+        """Outputs of all rows."""
+        raise NotImplementedError
+
+
+class NodeTrainer(Trainer):
+    """A step on the whole graph is an epoch."""
+
+    def __init__(
+        self,
+        problem: NodeProblem,
+        model: NodeModel,
+        recipe: Recipe,
+        member: int,
+        weight: Tensor | None,
+    ) -> None:
+        super().__init__(problem, model, recipe, member, weight)
+        self.nodes = model
+        self.x, self.operators = graph_inputs(problem.graph, recipe, model)
+        self.train_truth = self.truth[self.split.train]
+
+    def _pass(self) -> float:
+        outputs = self.nodes.propagate(self.x, self.operators)
+        return self._step(outputs[self.split.train], self.train_truth)
+
+    def validation_outputs(self) -> Tensor:
+        return self.outputs()[self.split.validation]
+
     @torch.no_grad()
-    def evaluate(self) -> tuple[float, Float[Tensor, "nodes classes"]]:
-        """The validation loss, and the scores of every node."""
-        self.model.eval()
-        scores = self.model.propagate(self.x, self.operators)
-        return float(self._loss(scores, self.split.validation)), scores
-
-    def _loss(self, scores: Tensor, rows: Tensor) -> Tensor:
-        return cross_entropy(scores[rows], self.labels[rows], weight=self.class_weight)
+    def outputs(self) -> Tensor:
+        self.nodes.eval()
+        return self.nodes.propagate(self.x, self.operators)
 
 
-def balanced_weights(labels: Int[Tensor, " rows"], classes: int) -> Float[Tensor, " classes"]:
-    r"""The paper's class weights, :math:`\sum_k n_k / (K n_k)`; 0 for a class without examples."""
-    counts = torch.bincount(labels, minlength=classes).float()
-    weights = counts.sum() / (classes * counts)
-    return weights.masked_fill(counts == 0, 0.0)
+class MoleculeTrainer(Trainer):
+    """Shuffled batches of molecules."""
+
+    def __init__(
+        self,
+        problem: MoleculeProblem,
+        model: GraphModel,
+        recipe: Recipe,
+        member: int,
+        weight: Tensor | None,
+    ) -> None:
+        super().__init__(problem, model, recipe, member, weight)
+        self.graphs, self.molecules = model, problem.molecules
+
+    def _pass(self) -> float:
+        order = self.split.train[torch.randperm(len(self.split.train))]
+        total = 0.0
+        for rows in order.split(self.recipe.batch_size):
+            b = self.molecules.batch(rows)
+            outputs = self.graphs(b.x, b.edge_index, b.edge_attr, b.graph, b.num_graphs)
+            total += len(rows) * self._step(outputs, self.truth[rows])
+        return total / len(order)
+
+    def validation_outputs(self) -> Tensor:
+        return molecule_outputs(self.graphs, self.molecules, self.split.validation)
+
+    def outputs(self) -> Tensor:
+        return molecule_outputs(self.graphs, self.molecules, torch.arange(len(self.molecules)))
 
 
-def fit_nodes(
-    graph: Graph,
-    split: Split,
-    architecture: Architecture,
-    recipe: Recipe | None = None,
-    progress: Progress | None = None,
-) -> Fit:
-    """Train until the validation loss has not fallen for ``patience`` epochs; keep the best."""
-    recipe = recipe or Recipe()
-    trainer = NodeTrainer(graph, split, architecture, recipe)
-    best_loss, best_epoch, epoch = float("inf"), 0, 0
-    best_weights = deepcopy(trainer.model.state_dict())
-    for epoch in range(1, recipe.epochs + 1):
-        training = trainer.train_epoch(epoch)
-        validation, _ = trainer.evaluate()
-        if progress is not None:
-            progress(epoch, training, validation)
-        if validation < best_loss:
-            best_loss, best_epoch = validation, epoch
-            best_weights = deepcopy(trainer.model.state_dict())
-        elif epoch - best_epoch >= recipe.patience:
-            break
-    trainer.model.load_state_dict(best_weights)
-    _, scores = trainer.evaluate()
-    return Fit(trainer.model, best_epoch, epoch, scores)
+def make_trainer(problem: Problem, recipe: Recipe, member: int = 0) -> Trainer:
+    """A trainer with fresh weights. Members of an ensemble differ in their random numbers."""
+    task = problem.task
+    weight = task.balance(problem.truth[problem.split.train]) if recipe.weighted else None
+    torch.manual_seed(seed_of(recipe.seed, member, 0))
+    if isinstance(problem, NodeProblem):
+        graph = problem.graph
+        model = build_model("nodes", graph.num_features, task.width, graph.num_channels, recipe)
+        assert isinstance(model, NodeModel)
+        return NodeTrainer(problem, model, recipe, member, weight)
+    molecules = problem.molecules
+    features, channels = molecules.x.size(1), molecules.edge_attr.size(1)
+    model = build_model("molecules", features, task.width, channels, recipe)
+    assert isinstance(model, GraphModel)
+    return MoleculeTrainer(problem, model, recipe, member, weight)
+
+
+def seed_of(seed: int, member: int, epoch: int) -> int:
+    """The seed of one epoch of one member; epoch 0 draws the initial weights."""
+    low, high = np.random.SeedSequence((seed, member, epoch)).generate_state(2)
+    return int(high) << 31 | int(low) >> 1  # 63 bits, because torch's seeds are signed
+
+
+class Fitting:
+    """A model on its way: history and best weights so far, and all of it as tensors."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer, self.recipe = trainer, trainer.recipe
+        self.history: list[Epoch] = []
+        self.best_weights = self._weights()
+
+    @property
+    def best(self) -> Epoch | None:
+        """The epoch whose weights count: of the lowest validation loss, or the last one."""
+        if not len(self.trainer.split.validation):
+            return self.history[-1] if self.history else None
+        return min(self.history, key=lambda epoch: epoch.validation_loss, default=None)
+
+    @property
+    def done(self) -> bool:
+        """Whether the epochs are used up, or nothing got better for ``patience`` of them."""
+        best, count = self.best, len(self.history)
+        if best is None or count < self.recipe.epochs:
+            return best is not None and count - best.number >= self.recipe.patience
+        return True
+
+    def step(self) -> Epoch:
+        """Train one more epoch and validate."""
+        number = len(self.history) + 1
+        train_loss = self.trainer.train_epoch(number)
+        loss, validation_score = self._validated()
+        validated = len(self.trainer.split.validation) > 0
+        if not math.isfinite(train_loss) or (validated and not math.isfinite(loss)):
+            raise EdgewiseError(
+                f"training went astray in epoch {number} (loss {train_loss}); lower the "
+                f"learning_rate, which is {self.recipe.learning_rate:g}"
+            )
+        epoch = Epoch(number, train_loss, loss, validation_score)
+        self.history.append(epoch)
+        if self.best is epoch:
+            self.best_weights = self._weights()
+        return epoch
+
+    def _validated(self) -> tuple[float, float]:
+        task, rows = self.trainer.task, self.trainer.split.validation
+        if not len(rows):
+            return math.nan, math.nan
+        outputs, truth = self.trainer.validation_outputs(), self.trainer.truth[rows]
+        # Weighed like the training loss, for it decides about the same thing.
+        loss = float(task.loss(outputs, truth, self.trainer.weight))
+        return loss, headline(task, task.meaning(outputs).numpy(), truth.numpy())
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {k: v.detach().clone() for k, v in self.trainer.model.state_dict().items()}
+
+    def restore_best(self) -> None:
+        """Put the best weights into the model."""
+        self.trainer.model.load_state_dict(self.best_weights)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that the next epoch depends on."""
+        lines = [astuple(epoch) for epoch in self.history]
+        state = self.trainer.optimizer.state_dict()["state"]
+        return {
+            "history": torch.tensor(lines, dtype=torch.float64).reshape(-1, 4),
+            **{f"model.{k}": v for k, v in self._weights().items()},
+            **{f"best.{k}": v for k, v in self.best_weights.items()},
+            **{f"adam.{i}.{k}": v for i, slots in state.items() for k, v in slots.items()},
+        }
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Continue where :meth:`tensors` was taken."""
+        self.history = [Epoch(int(n), *rest) for n, *rest in tensors["history"].tolist()]
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition(".")
+            if part in parts:
+                parts[part][rest] = tensor
+        self.trainer.model.load_state_dict(parts["model"])
+        self.best_weights = parts["best"]
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in parts["adam"].items():
+            index, _, slot = name.partition(".")
+            state.setdefault(int(index), {})[slot] = tensor
+        optimizer = self.trainer.optimizer
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
+def fit_member(problem: Problem, recipe: Recipe, member: int = 0) -> Fitting:
+    """Train one model to its end; its best weights are in place."""
+    fitting = Fitting(make_trainer(problem, recipe, member))
+    while not fitting.done:
+        fitting.step()
+    fitting.restore_best()
+    return fitting

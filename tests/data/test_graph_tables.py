@@ -126,13 +126,15 @@ def test_few_whole_numbers_are_classes_in_their_order(column):
 
 def test_a_label_column_full_of_numbers_must_be_told():
     nodes = "id,label\na,1.5\nb,2.25\nc,\n"
-    with pytest.raises(EdgewiseError, match=r"'label' holds 2 different numbers.*task='numbers'"):
+    with pytest.raises(
+        EdgewiseError, match=r"'label' holds 2 different numbers.*task = regression"
+    ):
         learnt(nodes)
-    _, graph, notes = learnt(nodes, task="numbers")
+    _, graph, notes = learnt(nodes, task="regression")
     assert graph.y[:2].tolist() == [1.5, 2.25]
     assert graph.y[2].isnan()
     assert notes.unlabelled == 1
-    assert learnt(nodes, task="classes")[1].class_names == ("1.5", "2.25")
+    assert learnt(nodes, task="classification")[1].class_names == ("1.5", "2.25")
 
 
 MANY_NAMES = "id,name\n" + "".join(f"n{i},person{i}\n" for i in range(150))
@@ -172,7 +174,7 @@ MANY_NAMES = "id,name\n" + "".join(f"n{i},person{i}\n" for i in range(150))
         ({"ignore": ["ages"]}, r"column\(s\) \[ages\] are in neither table"),
         ({"edges": "source,target,why\na,b,because it is so\n"}, "text, which makes no channel"),
         ({"missing": "zero"}, "missing='zero' is not known; choose one of error, mean"),
-        ({"task": "regression"}, "task='regression' is not known"),
+        ({"task": "sorting"}, "task='sorting' is not known"),
     ],
 )
 def test_a_mistake_is_a_sentence_with_place_and_cure(change, sentence):

@@ -15,8 +15,9 @@ import pytest
 
 from edgewise.data.archives import gunzip
 from edgewise.data.catalogue import CATALOGUE, DataFile, Dataset, Edition, dataset
-from edgewise.data.store import fetch, open_files, verify, write_atomically
+from edgewise.data.store import fetch, open_files, verify
 from edgewise.errors import EdgewiseError
+from edgewise.files import write_atomically
 
 WORDS, LINKS = b"a\t1\nb\t0\n", b"a\tb\n"
 
@@ -204,7 +205,7 @@ def test_a_git_blob_id_is_a_checksum_too():
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(EdgewiseError, match=r"cannot write .*EDGEWISE_CACHE"):
+    with pytest.raises(EdgewiseError, match=r"cannot write .*choose another place"):
         write_atomically(tmp_path / "file" / "below", b"x")
 
 

@@ -21,7 +21,7 @@ def graph(
     edges: Annotated[Path, typer.Argument(help="edges table: .csv, .tsv or .parquet")],
     id: Annotated[str, typer.Option(help="column that names each node")] = "id",
     label: Annotated[str | None, typer.Option(help="column to be predicted")] = None,
-    task: Annotated[str | None, typer.Option(help="label column holds: classes or numbers")] = None,
+    task: Annotated[str | None, typer.Option(help="classification or regression")] = None,
     source: Annotated[str, typer.Option(help="column an edge starts from")] = "source",
     target: Annotated[str, typer.Option(help="column an edge goes to")] = "target",
     text: Annotated[Names, typer.Option(help="read this column as text")] = None,

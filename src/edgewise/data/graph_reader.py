@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from edgewise.data.columns import Column
 from edgewise.data.labels import Labels
 from edgewise.data.tables import Table
 from edgewise.errors import EdgewiseError
+from edgewise.files import write_atomically
 from edgewise.graph import Graph
 
 _FORMAT = "edgewise graph reader 1"
@@ -122,16 +124,19 @@ class GraphReader:
             np.concatenate([source_rows, source_rows[apart]]),
         )
 
-    def save(self, path: str | Path) -> None:
-        """Write everything that was learnt as JSON."""
-        content = {
+    def to_json(self) -> dict[str, Any]:
+        """Everything that was learnt."""
+        return {
             "format": _FORMAT,
             **{k: v for k, v in vars(self).items() if isinstance(v, str | bool)},
             "features": [columns.to_json(column) for column in self.features],
             "channels": [columns.to_json(column) for column in self.channels],
             "labels": None if self.labels is None else vars(self.labels),
         }
-        Path(path).write_text(json.dumps(content), encoding="utf-8")
+
+    def save(self, path: str | Path) -> None:
+        """Write everything that was learnt as JSON."""
+        write_atomically(path, json.dumps(self.to_json()))
 
 
 def load_graph_reader(path: str | Path) -> GraphReader:

@@ -45,7 +45,7 @@ def learn_graph_reader(
         edges: One row per edge.
         id: Column of the nodes table that names each node.
         label: Column of the nodes table to be predicted; empty where it is not known.
-        task: ``"classes"`` or ``"numbers"``, where the label column leaves it open.
+        task: ``"classification"`` or ``"regression"``, where the label column leaves it open.
         numbers: Columns of either table to read as numbers.
         categories: Columns of either table to read as categories.
         text: Columns of the nodes table to read as text, by TF-IDF.

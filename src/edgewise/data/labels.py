@@ -57,15 +57,15 @@ def learn_labels(table: Table, name: str, task: str | None = None) -> Labels:
     Args:
         table: The nodes table.
         name: Its label column.
-        task: ``"classes"`` or ``"numbers"``; without it, words and up to 20 different whole
+        task: ``"classification"`` or ``"regression"``; without it, words and up to 20 different whole
             numbers are classes, and any other column of numbers must be told.
     """
-    if task not in (None, "classes", "numbers"):
-        raise EdgewiseError(f"task={task!r} is not known; choose classes or numbers")
+    if task not in (None, "classification", "regression"):
+        raise EdgewiseError(f"task={task!r} is not known; choose classification or regression")
     cells = {cell.strip() for cell in table.column(name)} - MISSING
     if not cells:
         raise EdgewiseError(f"{table.path}: the label column {name!r} is empty; label some rows")
-    if task == "numbers":
+    if task == "regression":
         table.numbers(name)  # every cell must be one
         return Labels(name, None)
     values = {cell: as_number(cell) for cell in cells}
@@ -74,7 +74,7 @@ def learn_labels(table: Table, name: str, task: str | None = None) -> Labels:
     if task is None and numeric and not (whole and len(cells) <= _MOST_NUMBERED_CLASSES):
         raise EdgewiseError(
             f"{table.path}: the label column {name!r} holds {len(cells)} different numbers, which "
-            "may be quantities or classes; pass task='numbers' or task='classes'"
+            "may be quantities or classes; say so with task = regression or classification"
         )
     if len(cells) == 1:
         raise EdgewiseError(

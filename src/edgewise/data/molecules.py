@@ -5,11 +5,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from edgewise.data.chemistry import ATOM_CODES, BOND_CODES, BOND_ORDERS, MoleculeCodes
 from edgewise.errors import EdgewiseError
+from edgewise.files import write_atomically
 
 # Atomic numbers of the elements that have a place of their own; every other shares the last.
 _PAPER_ELEMENTS = {
@@ -81,9 +83,13 @@ class Featurizer:
             columns += [("other order", order < 0), *_one_hot("stereo", stereo, _STEREO)]
         return columns
 
+    def to_json(self) -> dict[str, Any]:
+        """Everything that was learnt."""
+        return asdict(self)
+
     def save(self, path: str | Path) -> None:
         """Write everything that was learnt as JSON."""
-        Path(path).write_text(json.dumps(asdict(self)), encoding="utf-8")
+        write_atomically(path, json.dumps(self.to_json()))
 
 
 def learn_featurizer(

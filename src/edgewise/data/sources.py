@@ -1,0 +1,96 @@
+"""What a user's word for data means: a data set's name, tables of a graph, a file of molecules."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgewise.data.catalogue import CATALOGUE
+from edgewise.data.store import open_files
+from edgewise.errors import EdgewiseError, preview
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where data come from.
+
+    Args:
+        form: ``"citation"`` or ``"molecules"`` (a data set by name), ``"folder"``, ``"tables"``,
+            ``"graphml"``, ``"graph"`` (safetensors), or ``"molecule file"``.
+        places: Its name, or its path or paths.
+    """
+
+    form: str
+    places: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """``"nodes"`` or ``"molecules"``."""
+        return "molecules" if self.form in ("molecules", "molecule file") else "nodes"
+
+    @property
+    def name(self) -> str:
+        """A short name for a run."""
+        first = Path(self.places[0])
+        if self.form == "tables":
+            return first.resolve().parent.name or first.stem
+        return first.resolve().name.split(".")[0] or "run"
+
+    def __str__(self) -> str:
+        return " and ".join(self.places)
+
+    def checksum(self) -> str:
+        """SHA-256 of the bytes the data are read from."""
+        digest = hashlib.sha256()
+        if self.form in ("citation", "molecules"):
+            for _, file in sorted(open_files(self.places[0]).items()):
+                digest.update(file.data)
+            return digest.hexdigest()
+        for path in self._files():
+            with path.open("rb") as stream:
+                while block := stream.read(2**20):
+                    digest.update(block)
+        return digest.hexdigest()
+
+    def absolute(self) -> "Source":
+        """The same source, findable from any folder."""
+        if self.form in ("citation", "molecules"):
+            return self
+        return Source(self.form, tuple(str(Path(place).resolve()) for place in self.places))
+
+    def _files(self) -> list[Path]:
+        if self.form != "folder":
+            return [Path(place) for place in self.places]
+        folder = Path(self.places[0])
+        tables = [p for p in folder.iterdir() if p.name.split(".")[0] in ("nodes", "edges")]
+        return sorted(p for p in tables if p.is_file())
+
+
+def find_source(places: Sequence[str]) -> Source:
+    """Tell what is meant: one name, folder or file, or a nodes table and an edges table."""
+    if len(places) == 2:
+        for place in places:
+            if not Path(place).is_file():
+                raise EdgewiseError(
+                    f"{place} is not a file; give a nodes table and an edges table, or one name"
+                )
+        return Source("tables", tuple(places))
+    if len(places) != 1:
+        raise EdgewiseError(
+            f"{len(places)} places are too many, {preview(list(places))}; give a data set's name, a "
+            "folder, a nodes table and an edges table, or one file of molecules"
+        )
+    place = places[0]
+    if place in CATALOGUE:
+        return Source(CATALOGUE[place].kind, (place,))
+    path = Path(place)
+    if path.is_dir():
+        return Source("folder", (place,))
+    if path.is_file():
+        form = {".graphml": "graphml", ".safetensors": "graph"}.get(path.suffix.lower())
+        return Source(form or "molecule file", (place,))
+    raise EdgewiseError(
+        f"{place} is neither a data set nor a file or folder; the data sets are "
+        f"{', '.join(CATALOGUE)}, a graph is a folder with nodes.csv and edges.csv or those two "
+        "files, molecules are one file"
+    )

@@ -1,0 +1,41 @@
+"""Files that are whole or not there: written beside their place, then renamed."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from edgewise.errors import EdgewiseError
+
+
+@contextmanager
+def replacing(path: str | Path, cure: str = "choose another place") -> Iterator[BinaryIO]:
+    """Open a stream that becomes ``path`` when all is written; a failure leaves ``path`` alone."""
+    path = Path(path)
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".part-", delete=False) as stream:
+            temporary = Path(stream.name)
+            yield stream  # type: ignore[misc]
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(0o644)  # folders may be shared; temporary files start private
+        os.replace(temporary, path)
+    except OSError as error:
+        raise EdgewiseError(
+            f"cannot write {path} ({error.strerror or error}); make room or {cure}"
+        ) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def write_atomically(
+    path: str | Path, data: bytes | str, cure: str = "choose another place"
+) -> None:
+    """Write a file so that a reader sees the whole of it or none."""
+    with replacing(path, cure) as stream:
+        stream.write(data.encode("utf-8") if isinstance(data, str) else data)
