@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from edgewise.errors import EdgewiseError, missing_extra
+from edgewise.errors import EdgewiseError
 from edgewise.graph import Graph
 
 
@@ -25,10 +26,6 @@ def draw_class_distributions(counts: dict[str, dict[str, int]], path: str | Path
         counts: For each data set, how many nodes each class has.
         path: Where to write; the ending chooses the format.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing_extra("matplotlib", "plot", "drawing") from error
     figure = Figure(figsize=(4 * len(counts), 3.4), layout="constrained")
     axes = figure.subplots(1, len(counts), squeeze=False)[0]
     for axis, (name, classes) in zip(axes, counts.items(), strict=True):
