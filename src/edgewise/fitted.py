@@ -20,7 +20,7 @@ from edgewise.models import GraphModel, NodeModel
 from edgewise.problems import MoleculeProblem, NodeProblem, Problem
 from edgewise.recipe import Recipe, load_recipe
 from edgewise.tasks import Task
-from edgewise.training import Model, build_model, graph_inputs, molecule_outputs
+from edgewise.training import EVALUATION_BATCH, Model, build_model, graph_inputs, molecule_outputs
 
 FORMAT = "edgewise model 1"
 
@@ -90,6 +90,21 @@ class Fitted:
         if isinstance(problem, NodeProblem):
             return self.predict_nodes(problem.graph)
         return self.predict_set(problem.molecules)
+
+    def embeddings(self, problem: Problem) -> np.ndarray:
+        """Every row of a problem as the last layer of the first member meets it."""
+        model = self.members[0].eval()
+        with torch.no_grad():
+            if isinstance(problem, NodeProblem):
+                assert isinstance(model, NodeModel)
+                return model.represent(*graph_inputs(problem.graph, self.recipe, model)).numpy()
+            assert isinstance(model, GraphModel)
+            parts = []
+            for rows in torch.arange(len(problem.molecules)).split(EVALUATION_BATCH):
+                b = problem.molecules.batch(rows)
+                operators = model.operators(b.edge_index, b.edge_attr, len(b.x))
+                parts.append(model.represent(b.x, operators, b.graph, b.num_graphs))
+        return torch.cat(parts).numpy()
 
     def _joined(self, outputs: list[Tensor]) -> Prediction:
         every = np.stack([self.task.meaning(output).double().numpy() for output in outputs])
@@ -203,8 +218,8 @@ def _load_weights(path: Path, models: tuple[Model, ...]) -> None:
     odd = sorted(set(tensors) ^ set(expected))
     if odd:
         raise EdgewiseError(
-            f"{path} does not fit model.json: tensor(s) {preview(odd)} are there without a place, or "
-            "missing; train again"
+            f"{path} does not fit model.json: tensor(s) {preview(odd)} are missing, or have no "
+            "place; train again"
         )
     for name, tensor in tensors.items():
         if tensor.shape != expected[name].shape or tensor.dtype != expected[name].dtype:

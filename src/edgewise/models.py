@@ -15,7 +15,6 @@ from edgewise.layers import ChannelAttention, ChannelConv, Features
 from edgewise.operators import Operator
 from edgewise.recipe import Architecture
 
-
 # The rows of the paper's Table 2. GCN and GAT are the framework's simplest settings.
 VARIANTS = {
     "GCN": Architecture(normalize="symmetric", directed=False),
@@ -85,21 +84,23 @@ class _ChannelNetwork(nn.Module):
 
     def embed(self, x: Features, operators: list[Operator]) -> Float[Tensor, "nodes out"]:
         """The output of the last layer."""
+        h, edges = self._before_last(x, operators)
+        return self._steps()[-1].propagate(h, edges)
+
+    def _before_last(self, x: Features, operators: list[Operator]) -> tuple[Features, Operator]:
+        """What goes into the last layer, and the edges along which it goes there."""
         p = self.architecture.dropout if self.training else 0.0
         h = _dropped(x, p)
         edges = operators[0]
-        for depth, layer in enumerate(self._steps()):
-            last = depth == len(self.layers) - 1
-            if isinstance(layer, ChannelAttention) and self.adapts and not last:
+        for layer, operator in zip(self._steps()[:-1], operators, strict=False):
+            if isinstance(layer, ChannelAttention) and self.adapts:
                 out, edges = layer.adapt(h, edges)
             else:
-                out = layer.propagate(h, edges if self.adapts else operators[depth])
-            if last:
-                return out
+                out = layer.propagate(h, operator)
             # `out` is nobody else's: without gradients its memory can be used again.
             in_place = not torch.is_grad_enabled()
             h = elu_and_drop(out, p, draw_key()) if p > 0 else elu(out, inplace=in_place)
-        raise AssertionError("a network has at least one layer")
+        return h, edges if self.adapts else operators[-1]
 
     def _steps(self) -> list[ChannelConv | ChannelAttention]:
         return cast(list[ChannelConv | ChannelAttention], list(self.layers))
@@ -156,6 +157,14 @@ class NodeModel(_ChannelNetwork):
         """The network along operators from :meth:`operators`."""
         return self.embed(x, operators)
 
+    def represent(self, x: Features, operators: list[Operator]) -> Float[Tensor, "nodes width"]:
+        """Each node as the last layer meets it; of a single layer, its output."""
+        if len(self.layers) == 1:
+            return self.embed(x, operators)
+        h, _ = self._before_last(x, operators)
+        assert isinstance(h, Tensor)
+        return h
+
 
 class GraphModel(_ChannelNetwork):
     """One output row per graph: channel layers, pooling over the nodes, one linear layer.
@@ -206,7 +215,13 @@ class GraphModel(_ChannelNetwork):
         self, x: Features, operators: list[Operator], batch: Tensor, num_graphs: int
     ) -> Float[Tensor, "graphs out"]:
         """The network along operators from :meth:`operators`."""
-        return self.head(pool(elu(self.embed(x, operators)), batch, num_graphs, self.pooling))
+        return self.head(self.represent(x, operators, batch, num_graphs))
+
+    def represent(
+        self, x: Features, operators: list[Operator], batch: Tensor, num_graphs: int
+    ) -> Float[Tensor, "graphs width"]:
+        """Each graph as the linear layer meets it: its nodes, pooled."""
+        return pool(elu(self.embed(x, operators)), batch, num_graphs, self.pooling)
 
 
 def pool(
