@@ -1,7 +1,12 @@
 """Toy graphs that several tests share, and how hypothesis draws."""
 
 import inspect
+import os
 from functools import wraps
+
+# Before OpenMP is loaded: waiting threads that spin take the processor from other jobs, and a test
+# run beside others would crawl.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import numba
 import pytest

@@ -91,17 +91,19 @@ class Fitted:
             return self.predict_nodes(problem.graph)
         return self.predict_set(problem.molecules)
 
-    def embeddings(self, problem: Problem) -> np.ndarray:
-        """Every row of a problem as the last layer of the first member meets it."""
+    def embeddings(self, problem: Problem, rows: np.ndarray | None = None) -> np.ndarray:
+        """Rows of a problem, all unless told, as the last layer of the first member meets them."""
+        chosen = torch.arange(len(problem.truth)) if rows is None else torch.from_numpy(rows)
         model = self.members[0].eval()
         with torch.no_grad():
             if isinstance(problem, NodeProblem):
                 assert isinstance(model, NodeModel)
-                return model.represent(*graph_inputs(problem.graph, self.recipe, model)).numpy()
+                every = model.represent(*graph_inputs(problem.graph, self.recipe, model))
+                return every[chosen].numpy()
             assert isinstance(model, GraphModel)
             parts = []
-            for rows in torch.arange(len(problem.molecules)).split(EVALUATION_BATCH):
-                b = problem.molecules.batch(rows)
+            for part in chosen.split(EVALUATION_BATCH):
+                b = problem.molecules.batch(part)
                 operators = model.operators(b.edge_index, b.edge_attr, len(b.x))
                 parts.append(model.represent(b.x, operators, b.graph, b.num_graphs))
         return torch.cat(parts).numpy()

@@ -1,4 +1,4 @@
-"""How good predictions are. Pure functions of predictions and truth; what is unknown is left out."""
+"""How good predictions are: pure functions of them and the truth. What is unknown is left out."""
 
 import math
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """What is to be learnt from which rows: data as read, their truth and their split."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -204,9 +204,10 @@ def _label_column(table: Table, given: tuple[str, ...]) -> str:
 
 
 def _only_column(rows: MoleculeTable) -> str:
-    others = [name for name, cells in rows.table.columns.items() if cells != rows.smiles]
     others = [
-        name for name in others if tuple(c.strip() for c in rows.table.column(name)) != rows.smiles
+        name
+        for name, cells in rows.table.columns.items()
+        if tuple(cell.strip() for cell in cells) != rows.smiles
     ]
     if len(others) != 1:
         raise EdgewiseError(
@@ -271,8 +272,8 @@ def _drawn(recipe: Recipe, task: Task, truth: Tensor) -> Split:
             ) from error
     elif recipe.split not in _SHARES:
         raise EdgewiseError(
-            f"split = {recipe.split!r} is not known; choose {', '.join(_SHARES)}, three shares such "
-            "as 0.8,0.1,0.1, or a JSON file that exists"
+            f"split = {recipe.split!r} is not known; choose {', '.join(_SHARES)}, three shares "
+            "such as 0.8,0.1,0.1, or a JSON file that exists"
         )
     rows = task.labelled_rows(truth)
     return random_split(rows, kind, seed=_split_seed(recipe), stratify=stratify)

@@ -4,7 +4,7 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ def _knob(
     help: str,
     group: str,
     choices: tuple[str, ...] = (),
-    low: float = -math.inf,
-    high: float = math.inf,
+    low: float | int = -math.inf,
+    high: float | int = math.inf,
 ) -> Any:
     """A field with its help text and what values it may take, ``low`` and ``high`` included."""
     return field(
@@ -160,8 +160,7 @@ def make_recipe(kind: str, preset: str = "default", **settings: Any) -> Recipe:
     """
     if preset not in PRESETS:
         raise EdgewiseError(f"there is no preset {preset!r}; choose one of {', '.join(PRESETS)}")
-    _known(settings, "")
-    return replace(Recipe(**PRESETS[preset][kind]), **settings)
+    return load_recipe({**PRESETS[preset][kind], **settings})
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
@@ -186,9 +185,10 @@ def write_config(path: str | Path, settings: Mapping[str, Any]) -> None:
 
 
 def load_recipe(content: Mapping[str, Any]) -> Recipe:
-    """A recipe from what :meth:`Recipe.to_json` gave."""
+    """A recipe from settings as a file or a flag gives them, such as :meth:`Recipe.to_json`."""
     _known(content, "")
-    return Recipe(**content)
+    knobs = {knob.name: knob for knob in fields(Recipe)}
+    return Recipe(**{name: _checked(knobs[name], value) for name, value in content.items()})
 
 
 def _known(settings: Mapping[str, Any], where: str) -> None:
@@ -221,7 +221,7 @@ def _checked(knob: Any, value: Any) -> Any:
         raise EdgewiseError(
             f"{knob.name} = {value!r} is not known; choose one of {', '.join(limits['choices'])}"
         )
-    if number and not (math.isfinite(value) and limits["low"] <= value <= limits["high"]):
+    if number and not (math.isfinite(float(value)) and limits["low"] <= value <= limits["high"]):
         most = " and below 1" if limits["high"] == _BELOW_ONE else ""
         raise EdgewiseError(
             f"{knob.name} = {value} is out of range; it must be at least {limits['low']:g}{most}"

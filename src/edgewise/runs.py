@@ -68,11 +68,7 @@ class Run:
 def start_run(folder: str | Path, source: Source, recipe: Recipe, preset: str, command: str) -> Run:
     """Make a run folder; one that holds something already is refused."""
     folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise EdgewiseError(
-            f"{folder} exists already and is not empty; choose another --out, or go on with "
-            f"edgewise train --resume {folder}"
-        )
+    check_free(folder)
     source = source.absolute()
     run = Run(folder, source, recipe, preset, source.checksum(), _versions(), command)
     content = {
@@ -85,6 +81,15 @@ def start_run(folder: str | Path, source: Source, recipe: Recipe, preset: str, c
     }
     write_atomically(folder / "recipe.json", json.dumps(content, indent=1))
     return run
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder that holds something already."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise EdgewiseError(
+            f"{folder} exists already and is not empty; choose another --out, or go on with "
+            f"edgewise train --resume {folder}"
+        )
 
 
 def open_run(folder: str | Path) -> Run:

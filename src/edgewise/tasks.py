@@ -1,6 +1,5 @@
 """What is learnt: classes, several yes-or-no labels, or values; their loss and their meaning."""
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -8,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from edgewise.data.labels import learn_labels
+from edgewise.data.labels import Labels, learn_labels
 from edgewise.data.tables import Table
 from edgewise.errors import EdgewiseError, preview
 
@@ -119,10 +118,10 @@ class Task:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Task":
-        kind, lists = str(content["kind"]), {}
-        for name, of in (("names", str), ("classes", str), ("center", float), ("scale", float)):
-            lists[name] = tuple(of(item) for item in content[name])
-        task = cls(kind, **lists)
+        kind = str(content["kind"])
+        names, classes = (tuple(map(str, content[name])) for name in ("names", "classes"))
+        center, scale = (tuple(map(float, content[name])) for name in ("center", "scale"))
+        task = cls(kind, names, classes, center, scale)
         if kind not in ("classification", "multilabel", "regression") or not task.width:
             raise EdgewiseError(f"task {kind!r} with {task.width} outputs is not known")
         if kind == "regression" and not len(task.center) == len(task.scale) == task.width:
@@ -168,27 +167,30 @@ def guess_task(table: Table, names: tuple[str, ...], wanted: str = "auto") -> tu
         labels = learn_labels(table, names[0], "classification")
         assert labels.classes is not None
         return Task("classification", names, labels.classes), labels.encode(table)
-    columns = [table.numbers(name) for name in names]
-    truth = torch.tensor(columns, dtype=torch.float32).reshape(len(names), len(table)).T
-    binary = {v for column in columns for v in column if not math.isnan(v)} <= {0.0, 1.0}
+    truth = truth_of(Task("regression", names), table)
+    binary = bool((truth.isnan() | (truth == 0) | (truth == 1)).all())
     kind = wanted if wanted != "auto" else "multilabel" if binary else "regression"
     if kind == "multilabel" and not binary:
-        other = next(
-            (row, name)
-            for name, column in zip(names, columns, strict=True)
-            for row, value in enumerate(column)
-            if not math.isnan(value) and value not in (0.0, 1.0)
-        )
+        row, column = (~(truth.isnan() | (truth == 0) | (truth == 1))).nonzero()[0].tolist()
+        name = names[column]
         raise EdgewiseError(
-            f"{table.where(other[0])}: column {other[1]!r} holds {table.column(other[1])[other[0]]!r}, "
-            "expected 0 or 1 for a yes-or-no label; set task = regression for values"
+            f"{table.where(row)}: column {name!r} holds {table.column(name)[row]!r}, expected 0 or "
+            "1 for a yes-or-no label; set task = regression for values"
         )
-    empty = [
-        name for name, column in zip(names, truth.T, strict=True) if bool(column.isnan().all())
-    ]
+    empty = [name for name, gaps in zip(names, truth.isnan().all(dim=0), strict=True) if gaps]
     if empty:
         raise EdgewiseError(f"{table.path}: the target column(s) {preview(empty)} are empty")
     return Task(kind, names), truth
+
+
+def truth_of(task: Task, table: Table) -> Tensor:
+    """The truth in a table, for a task that is known already."""
+    for name in task.names:
+        table.column(name)  # an absent one is a mistake, not unknown truth
+    if task.kind == "classification":
+        return Labels(task.names[0], task.classes).encode(table)
+    columns = [table.numbers(name) for name in task.names]
+    return torch.tensor(columns, dtype=torch.float32).reshape(len(columns), len(table)).T
 
 
 def _words(table: Table, name: str) -> bool:

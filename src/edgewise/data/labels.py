@@ -57,8 +57,8 @@ def learn_labels(table: Table, name: str, task: str | None = None) -> Labels:
     Args:
         table: The nodes table.
         name: Its label column.
-        task: ``"classification"`` or ``"regression"``; without it, words and up to 20 different whole
-            numbers are classes, and any other column of numbers must be told.
+        task: ``"classification"`` or ``"regression"``; without it, words and up to 20 different
+            whole numbers are classes, and any other column of numbers must be told.
     """
     if task not in (None, "classification", "regression"):
         raise EdgewiseError(f"task={task!r} is not known; choose classification or regression")

@@ -64,7 +64,7 @@ def read_molecules(
         table, smiles = _read_sdf(Path(path)), "smiles"
     else:
         table = read_table(path, encoding=encoding, delimiter=delimiter)
-    return _chosen_columns(table, smiles or _smiles_column(table), targets)
+    return _chosen_columns(table, smiles or smiles_column(table), targets)
 
 
 def read_named(name: str) -> MoleculeTable:
@@ -147,7 +147,8 @@ def _chosen_columns(table: Table, smiles: str, targets: Sequence[str]) -> Molecu
     )
 
 
-def _smiles_column(table: Table) -> str:
+def smiles_column(table: Table) -> str:
+    """The one column that is called like SMILES."""
     found = [name for name in table.columns if name.lower() in _SMILES_NAMES]
     if len(found) != 1:
         raise EdgewiseError(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # What people write where nothing is known. Ids are exempt: a node may well be named NA.
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "None"})
-_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ def read_table(path: str | Path, *, encoding: str = "utf-8", delimiter: str | No
         raise EdgewiseError(f"{path} is empty; expected a header line with the column names")
     if suffix == ".parquet":
         return _parse_parquet(data, str(path))
-    if suffix not in _DELIMITERS and delimiter is None:
+    if suffix not in DELIMITERS and delimiter is None:
         raise EdgewiseError(
             f"{path} ends in {suffix or 'nothing'!r}; expected .csv, .tsv or .parquet "
             "(or pass the delimiter)"
         )
     data = gunzip(data, str(path)) if path.suffix == ".gz" else data
-    return parse_text(data, str(path), encoding, delimiter or _DELIMITERS[suffix])
+    return parse_text(data, str(path), encoding, delimiter or DELIMITERS[suffix])
 
 
 def parse_text(data: bytes, path: str, encoding: str = "utf-8", delimiter: str = ",") -> Table:
@@ -111,7 +111,7 @@ def parse_text(data: bytes, path: str, encoding: str = "utf-8", delimiter: str =
                 continue  # a blank line
             if not header:
                 header = [cell.strip() for cell in cells]
-                _check_header(header, path)
+                check_header(header, path)
                 continue
             if len(cells) != len(header):
                 raise EdgewiseError(
@@ -138,7 +138,7 @@ def table_from_columns(columns: dict[str, Sequence[Any]], path: str) -> Table:
 def table_from_frame(frame: "pandas.DataFrame", path: str = "the table") -> Table:
     """A table from a pandas ``DataFrame``."""
     header = [str(name) for name in frame.columns]
-    _check_header(header, path)
+    check_header(header, path)
     values = (frame.iloc[:, i].tolist() for i in range(len(header)))
     return table_from_columns(dict(zip(header, values, strict=True)), path)
 
@@ -156,7 +156,7 @@ def _parse_parquet(data: bytes, path: str) -> Table:
         raise EdgewiseError(
             f"{path} is not a whole Parquet file ({reason}); export it again"
         ) from error
-    _check_header(table.column_names, path)
+    check_header(table.column_names, path)
     return table_from_columns({n: table[n].to_pylist() for n in table.column_names}, path)
 
 
@@ -183,7 +183,7 @@ def _decoded(data: bytes, path: str, encoding: str) -> str:
         ) from error
 
 
-def _check_header(header: Sequence[str], path: str) -> None:
+def check_header(header: Sequence[str], path: str) -> None:
     twice = sorted({name for name in header if list(header).count(name) > 1})
     if twice:
         raise EdgewiseError(f"{path}: column name(s) {preview(twice)} stand twice; rename them")

@@ -1,0 +1,302 @@
+"""The jobs of the command line as functions: train, resume, predict, evaluate, compare."""
+
+import csv
+import io
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import torch
+
+from edgewise.data.chemistry import read_smiles
+from edgewise.data.citation import load_citation
+from edgewise.data.graph_files import load_graph
+from edgewise.data.molecule_tables import read_structures, smiles_column
+from edgewise.data.sources import Source, find_source
+from edgewise.data.streams import Stretch, stream_table
+from edgewise.errors import EdgewiseError
+from edgewise.files import replacing
+from edgewise.fitted import Fitted, Prediction, load_model
+from edgewise.graph import Graph
+from edgewise.metrics import Metrics, score
+from edgewise.predictions import Columns, predicted_columns, side_by_side
+from edgewise.problems import Opened, Show, open_problem, read_graph_tables, read_molecule_source
+from edgewise.recipe import make_recipe
+from edgewise.report import write_report
+from edgewise.runs import (
+    OnEpoch,
+    Run,
+    check_data,
+    check_free,
+    open_run,
+    start_run,
+    train_run,
+)
+from edgewise.tasks import truth_of
+
+Tell = Callable[[str], None]
+
+
+def train(
+    data: str | Sequence[str],
+    out: str | Path | None = None,
+    *,
+    preset: str = "default",
+    command: str = "",
+    tell: Tell = lambda _: None,
+    progress: Show | None = None,
+    on_epoch: OnEpoch | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    **settings: Any,
+) -> Run:
+    """Train a model on a data set, a graph or molecules, and leave a run folder.
+
+    Args:
+        data: A data set's name, a folder or two tables of a graph, or a file of molecules.
+        out: The folder; without it a new one below ``runs/``.
+        preset: ``"default"`` or ``"paper"``.
+        command: What the report names as its origin.
+        tell: Called with each thing worth telling.
+        progress: Called while molecules are read.
+        on_epoch: Called after each epoch with the member, the epoch and the best one so far.
+        stop: Asked after each epoch whether to end with the best weights so far.
+        settings: Fields of :class:`~edgewise.Recipe` that differ from the preset's.
+
+    Example:
+        >>> run = train("cora", layer="attention", seed=3)  # doctest: +SKIP
+        >>> run.metrics["test"]["accuracy"]  # doctest: +SKIP
+        0.88
+    """
+    source = find_source([data] if isinstance(data, str) else list(data))
+    recipe = make_recipe(source.kind, preset, **settings)
+    folder = Path(out or free_folder(source.name))
+    check_free(folder)
+    # Opened before the folder is made, so that bad data leave nothing behind.
+    opened = open_problem(source, recipe, progress)
+    for note in opened.notes:
+        tell(note)
+    tell(f"{opened.problem.task}; {opened.problem.split}")
+    run = start_run(folder, source, recipe, preset, command)
+    try:
+        return _finish(run, opened, on_epoch, stop)
+    except EdgewiseError:
+        # Settings that make no model; a run that has begun keeps its folder.
+        if not stop() and not (folder / "checkpoint").exists():
+            shutil.rmtree(folder)
+        raise
+
+
+def resume(
+    folder: str | Path,
+    *,
+    tell: Tell = lambda _: None,
+    progress: Show | None = None,
+    on_epoch: OnEpoch | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Run:
+    """Go on with a run that was killed or interrupted; it ends as if nothing had happened."""
+    run = open_run(folder)
+    if run.finished:
+        tell(f"{run.folder} is finished already")
+        return run
+    check_data(run)
+    return _finish(run, open_problem(run.source, run.recipe, progress), on_epoch, stop)
+
+
+def _finish(run: Run, opened: Opened, on_epoch: OnEpoch | None, stop: Callable[[], bool]) -> Run:
+    train_run(run, opened, on_epoch, stop)
+    write_report(run, opened)
+    return run
+
+
+def free_folder(name: str) -> Path:
+    """``runs/NAME``, or the first of ``runs/NAME-2``, ``runs/NAME-3`` that is free."""
+    number, folder = 1, Path("runs") / name
+    while folder.exists():
+        number += 1
+        folder = Path("runs") / f"{name}-{number}"
+    return folder
+
+
+def predict(
+    folder: str | Path,
+    data: Sequence[str] = (),
+    out: str | Path | None = None,
+    progress: Show | None = None,
+) -> tuple[int, int]:
+    """Predict nodes or molecules, and write them in their order.
+
+    Args:
+        folder: Of a run, or of a saved model.
+        data: As for training; without it the data of the run.
+        out: A ``.csv`` or ``.tsv`` file; without it the standard output.
+        progress: Called with what is going on, how much is done and of how much.
+
+    Returns:
+        How many rows were predicted, and how many could not be.
+    """
+    model = load_model(folder)
+    source = find_source(list(data)) if data else open_run(folder).source
+    _check_kind(model, source)
+    if out is not None and any(
+        Path(place).resolve() == Path(out).resolve() for place in source.places
+    ):
+        raise EdgewiseError(f"{out} is the input itself; choose another --out")
+    with _table_writer(out) as write:
+        if model.kind == "nodes":
+            return _predict_nodes(model, source, write), 0
+        return _predict_molecules(model, source, write, progress)
+
+
+def _predict_nodes(model: Fitted, source: Source, write: Callable[[Columns], None]) -> int:
+    graph = read_graph(model, source)
+    names = list(graph.node_ids or map(str, range(graph.num_nodes)))
+    prediction = model.predict_nodes(graph)
+    if graph.y is None:
+        columns = predicted_columns(model.task, prediction)
+    else:
+        columns = side_by_side(model.task, prediction, _node_truth(model, graph))
+    write({"id": names, **columns})
+    return graph.num_nodes
+
+
+def _predict_molecules(
+    model: Fitted,
+    source: Source,
+    write: Callable[[Columns], None],
+    progress: Show | None,
+) -> tuple[int, int]:
+    good = bad = 0
+    for stretch, size in _stretches(model, source):
+        columns, count = _predicted_stretch(model, stretch)
+        good, bad = good + count, bad + len(stretch.table) - count
+        write(columns)
+        if progress is not None:
+            progress(f"{good + bad:,} molecules", stretch.done, size)
+    return good, bad
+
+
+def _stretches(model: Fitted, source: Source) -> Iterator[tuple[Stretch, int | None]]:
+    if source.form == "molecules":
+        table = read_molecule_source(source, model.recipe).table
+        yield Stretch(table, {}, 1), 1
+        return
+    size = Path(source.places[0]).stat().st_size
+    for stretch in stream_table(source.places[0], encoding=model.recipe.encoding):
+        yield stretch, size
+
+
+def _predicted_stretch(model: Fitted, stretch: Stretch) -> tuple[Columns, int]:
+    """The rows as they are, with predictions and errors behind them."""
+    table = stretch.table
+    wanted = model.recipe.smiles_column
+    column = wanted if wanted in table.columns else smiles_column(table)
+    smiles = ["" if i in stretch.broken else cell for i, cell in enumerate(table.column(column))]
+    codes = read_smiles(smiles)
+    error = {row: reason for row, _, reason in codes.invalid} | stretch.broken
+    width = model.task.width
+    prediction = (
+        model.predict_molecules(codes)
+        if len(codes)
+        else Prediction(
+            np.zeros((0, width)), np.zeros((0, width)) if len(model.members) > 1 else None
+        )
+    )
+    columns: Columns = {name: list(cells) for name, cells in table.columns.items()}
+    for name, cells in predicted_columns(model.task, prediction).items():
+        if name in columns:
+            raise EdgewiseError(
+                f"{table.path} has a column {name!r} already, which the predictions need; rename it"
+            )
+        columns[name] = [""] * len(table)
+        for row, cell in zip(codes.rows.tolist(), cells, strict=True):
+            columns[name][row] = cell
+    columns["error"] = [error.get(row, "") for row in range(len(table))]
+    return columns, len(codes)
+
+
+def evaluate(folder: str | Path, data: Sequence[str] = (), progress: Show | None = None) -> Metrics:
+    """Metrics of a model: on each part of its own data, or on other data with the truth in them."""
+    model = load_model(folder)
+    if not data:
+        run = open_run(folder)
+        check_data(run)
+        problem = open_problem(run.source, run.recipe, progress).problem
+        prediction, truth = model.predict_problem(problem).mean, problem.truth.numpy()
+        return {
+            name: score(problem.task, prediction[rows.numpy()], truth[rows.numpy()])
+            for name, rows in problem.split.parts().items()
+        }
+    source = find_source(list(data))
+    _check_kind(model, source)
+    if model.kind == "nodes":
+        graph = read_graph(model, source)
+        return score(model.task, model.predict_nodes(graph).mean, _node_truth(model, graph))
+    rows = read_molecule_source(source, model.recipe)
+    known = truth_of(model.task, rows.table)
+    codes, _ = read_structures(rows, on_invalid="skip", progress=progress)
+    of_molecule = known[torch.from_numpy(codes.rows)].numpy()
+    return score(model.task, model.predict_molecules(codes).mean, of_molecule)
+
+
+def read_graph(model: Fitted, source: Source) -> Graph:
+    """A graph as the model reads it; the label column may be absent."""
+    if source.form == "citation":
+        return load_citation(source.places[0])[0]
+    if source.form == "graph":
+        return load_graph(source.places[0])
+    if model.reader is None:
+        raise EdgewiseError(
+            "this model was not trained on tables, so it cannot read them; give a data set's name "
+            "or a .safetensors graph with the same columns"
+        )
+    nodes, edges, _ = read_graph_tables(source, model.recipe.encoding)
+    return model.reader.read(nodes, edges)[0]
+
+
+def _node_truth(model: Fitted, graph: Graph) -> np.ndarray:
+    if graph.y is None:
+        raise EdgewiseError("the graph has no labels to compare with; give the label column")
+    truth = graph.y.numpy()
+    return truth if model.task.kind == "classification" else truth.reshape(-1, 1)
+
+
+def _check_kind(model: Fitted, source: Source) -> None:
+    if model.kind != source.kind:
+        words = {"nodes": "nodes of a graph", "molecules": "molecules"}
+        raise EdgewiseError(
+            f"the model predicts {words[model.kind]}, but {source} holds {words[source.kind]}; "
+            "give data of the same kind"
+        )
+
+
+@contextmanager
+def _table_writer(out: str | Path | None) -> Iterator[Callable[[Columns], None]]:
+    """A function that writes stretches of one table; the file appears when all is written."""
+    header: list[str] = []
+
+    def writing(stream: IO[str], delimiter: str) -> Callable[[Columns], None]:
+        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+
+        def write(columns: Columns) -> None:
+            if not header:
+                header.extend(columns)
+                writer.writerow(header)
+            writer.writerows(zip(*(columns[name] for name in header), strict=True))
+
+        return write
+
+    if out is None:
+        yield writing(sys.stdout, ",")
+        return
+    if Path(out).suffix not in (".csv", ".tsv"):
+        raise EdgewiseError(f"{out} does not end in .csv or .tsv; name the file so")
+    with replacing(out) as binary:
+        text = io.TextIOWrapper(binary, "utf-8", errors="surrogateescape", newline="")
+        yield writing(text, "\t" if Path(out).suffix == ".tsv" else ",")
+        text.flush()
+        text.detach()
