@@ -1,0 +1,14 @@
+"""``edgewise report``: write the HTML report of a run again."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(run: Annotated[Path, typer.Argument(help="the folder of a run")]) -> None:
+    """Write report.html of a run again, from what its folder holds."""
+    from edgewise.report import write_report
+    from edgewise.runs import open_run
+
+    typer.echo(f"wrote {write_report(open_run(run))}")

@@ -1,0 +1,102 @@
+"""How the losses went, epoch by epoch."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from edgewise.report.markup import Markup, element
+from edgewise.report.results import History, Results
+from edgewise.report.theme import COLOUR, chart, figure, framed, legend
+from edgewise.report.wording import METRICS, count, listed, metric
+
+_TRAIN, _VALIDATION = "series-0", "series-1"
+
+
+def learning_section(results: Results) -> Markup:
+    """Losses and validation score of all members, with the epoch that counts."""
+    validated = any(np.isfinite(h.validation_loss).any() for h in results.history)
+    keys = [(_TRAIN, "line", "training")]
+    if validated:
+        keys.append((_VALIDATION, "line", "validation"))
+    keys.append((_VALIDATION if validated else _TRAIN, "ring", "best epoch"))
+    score = METRICS[results.task.headline]
+    figures = [framed("Loss", _losses(results, validated), legend(keys))]
+    if validated:
+        score_keys = [(_VALIDATION, "line", f"{score} of the validation part"), keys[-1]]
+        figures.append(framed(f"Validation {score}", _scores(results), legend(score_keys)))
+    return element("div", element("p", _told(results)), element("div", *figures, class_="pair"))
+
+
+def _told(results: Results) -> str:
+    best = [history.best for history in results.history]
+    epochs = [len(history.epoch) for history in results.history]
+    seconds = results.metrics["seconds"]
+    took = f"{seconds:.1f} seconds" if seconds < 120 else f"{seconds / 60:.1f} minutes"
+    if len(best) == 1:
+        return (
+            f"Trained for {count(epochs[0], 'epoch')} in {took}; the weights of epoch {best[0]:,} "
+            "are the ones that count."
+        )
+    return (
+        f"{len(best)} members, trained for {listed(epochs)} epochs in {took}; the weights of "
+        f"epochs {listed(best)} are the ones that count."
+    )
+
+
+def _losses(results: Results, validated: bool) -> Markup:
+    drawn, axes = figure()
+    lowest, highest = np.inf, 0.0
+    for history in results.history:
+        style = _curve(results, history)
+        axes.plot(history.epoch, history.train_loss, color=COLOUR[_TRAIN], **style)
+        curves = [history.train_loss]
+        colour, of_best = _TRAIN, history.train_loss
+        if validated:
+            colour, of_best = _VALIDATION, history.validation_loss
+            axes.plot(history.epoch, of_best, color=COLOUR[colour], **style)
+            curves.append(of_best)
+        _mark_best(axes, history.best, of_best[history.best - 1], colour)
+        lowest = min(lowest, *(float(curve.min()) for curve in curves))
+        highest = max(highest, *(float(curve.max()) for curve in curves))
+    if lowest > 0 and highest / lowest > 50:
+        axes.set_yscale("log")
+    _finish(axes, "loss", max(len(history.epoch) for history in results.history))
+    return chart(drawn, "losses", "Training and validation loss at each epoch")
+
+
+def _scores(results: Results) -> Markup:
+    name = results.task.headline
+    drawn, axes = figure()
+    for history in results.history:
+        score = history.validation_score
+        axes.plot(history.epoch, score, color=COLOUR[_VALIDATION], **_curve(results, history))
+        if np.isfinite(score[history.best - 1]):
+            _mark_best(axes, history.best, score[history.best - 1], _VALIDATION)
+    if name == "accuracy":
+        axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
+    _finish(axes, METRICS[name], max(len(history.epoch) for history in results.history))
+    reached = metric(name, results.history[0].validation_score[results.history[0].best - 1])
+    return chart(
+        drawn, "scores", f"Validation {METRICS[name]} at each epoch, {reached} at the best one"
+    )
+
+
+def _curve(results: Results, history: History) -> dict[str, Any]:
+    # Many members make thin lines; a single epoch makes no line at all.
+    marker = "o" if len(history.epoch) == 1 else ""
+    return {"linewidth": 1.5 if len(results.history) == 1 else 0.9, "marker": marker}
+
+
+def _mark_best(axes: Axes, epoch: int, value: float, colour: str) -> None:
+    axes.axvline(epoch, color=COLOUR["muted"], linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
+    ring: dict[str, Any] = {"markerfacecolor": COLOUR["paper"], "markeredgecolor": COLOUR[colour]}
+    axes.plot([epoch], [value], "o", markersize=6, markeredgewidth=1.6, zorder=5, **ring)
+
+
+def _finish(axes: Axes, label: str, epochs: int) -> None:
+    axes.set_xlabel("epoch")
+    axes.set_ylabel(label)
+    axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
+    axes.set_xlim(min(1, epochs - 1), max(epochs, 2) * 1.01)

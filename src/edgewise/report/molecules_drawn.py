@@ -1,0 +1,50 @@
+"""Molecules as inline SVG, drawn by RDKit in the page's colours."""
+
+import re
+from typing import Any
+
+from edgewise.report.markup import Markup, as_markup
+from edgewise.report.theme import COLOUR, in_page_colours
+
+WIDTH, HEIGHT = 260, 180
+# Atoms that chemists know by their colour; all others, carbon too, are as the text.
+_ATOMS = {7: "series-0", 8: "bad", 9: "series-2", 15: "series-4", 16: "series-4", 17: "series-2"}
+
+
+def draw_molecule(smiles: str) -> Markup | None:
+    """The structure of a molecule; None where RDKit is missing or does not read it."""
+    try:
+        from rdkit import Chem, rdBase
+        from rdkit.Chem.Draw import rdMolDraw2D
+    except ImportError:
+        return None
+    with rdBase.BlockLogs():
+        molecule = Chem.MolFromSmiles(smiles)
+    if molecule is None or not molecule.GetNumAtoms():
+        return None
+    drawer = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
+    options: Any = drawer.drawOptions()
+    options.clearBackground = False
+    options.setAtomPalette({-1: _rgb("ink"), **{k: _rgb(name) for k, name in _ATOMS.items()}})
+    options.bondLineWidth = 1.4
+    options.fixedBondLength = 26
+    options.minFontSize = 11
+    rdMolDraw2D.PrepareAndDrawMolecule(drawer, molecule)
+    drawer.FinishDrawing()
+    return _inline(drawer.GetDrawingText(), f"Structure of {smiles}")
+
+
+def _rgb(name: str) -> tuple[float, ...]:
+    return tuple(int(COLOUR[name][k : k + 2], 16) / 255 for k in (1, 3, 5))
+
+
+def _inline(text: str, label: str) -> Markup:
+    body = text[text.index("<!-- END OF HEADER -->") :]
+    body = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = re.sub(r" (class|id)='[^']*'", "", body)
+    body = re.sub(r"\s*</?(rect|title)[^>]*>", "", body)
+    opening = (
+        f'<svg class="molecule" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{as_markup(label)}">'
+    )
+    return Markup(opening + in_page_colours(body).strip())

@@ -1,0 +1,109 @@
+"""Put the report together, and write it."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from edgewise.errors import EdgewiseError
+from edgewise.files import write_atomically
+from edgewise.fitted import Fitted
+from edgewise.problems import Opened, open_problem
+from edgewise.report.classes import balance_section, confusion_section
+from edgewise.report.embedding_map import map_section
+from edgewise.report.headline import banner, headline, metrics_table
+from edgewise.report.labels import labels_section
+from edgewise.report.learning import learning_section
+from edgewise.report.markup import Markup, as_markup, element, joined
+from edgewise.report.mistakes import mistakes_section
+from edgewise.report.ranking import ranking_section
+from edgewise.report.results import Results, read_results
+from edgewise.report.settings import origin_section, settings_section
+from edgewise.report.theme import drawing
+from edgewise.report.values import values_section
+from edgewise.runs import Run, check_data
+
+Sections = list[tuple[str, str, Markup]]  # anchor, title and body of each
+
+
+def write_report(run: Run, opened: Opened | None = None) -> Path:
+    """Write ``report.html`` into the folder of a run.
+
+    Args:
+        run: From :func:`~edgewise.runs.open_run`; it needs results, if only of some epochs.
+        opened: Its problem, if it is at hand. Else the data are read again; where they are gone,
+            the report says so and leaves out what needs them.
+
+    Returns:
+        The place of the report.
+    """
+    model = run.model()
+    results = read_results(run, model.task)
+    reason = ""
+    if opened is None:
+        opened, reason = _reopened(run)
+    with drawing():
+        page = _page(results, _sections(results, model, opened, reason))
+    path = run.folder / "report.html"
+    write_atomically(path, page)
+    return path
+
+
+def _reopened(run: Run) -> tuple[Opened | None, str]:
+    """The problem of a run, or the reason why it cannot be had any more."""
+    try:
+        check_data(run)
+        return open_problem(run.source, run.recipe), ""
+    except (EdgewiseError, OSError) as error:
+        return None, str(error)
+
+
+def _sections(results: Results, model: Fitted, opened: Opened | None, reason: str) -> Sections:
+    kind = results.task.kind
+    found: Sections = [("learning", "Learning curves", learning_section(results))]
+    if kind == "classification":
+        found.append(("classes", "Classes", confusion_section(results)))
+    if kind == "multilabel":
+        found.append(("labels", "Labels", labels_section(results)))
+    if kind == "regression":
+        found.append(("values", "Predictions", values_section(results)))
+    else:
+        found.append(("ranking", "Probabilities", ranking_section(results)))
+    title = "Values" if kind == "regression" else "Balance"
+    found.append(("balance", title, balance_section(results)))
+    if opened is None:
+        gone = f"The data cannot be had any more, so there is no map of the embeddings: {reason}."
+        found.append(("map", "Embeddings", element("p", gone, class_="note")))
+    else:
+        found.append(("map", "Embeddings", map_section(results, model, opened.problem)))
+    problem = None if opened is None else opened.problem
+    found.append(("mistakes", "Worst mistakes", mistakes_section(results, problem)))
+    found.append(("metrics", "All metrics", metrics_table(results)))
+    found.append(("settings", "Settings", settings_section(results.run)))
+    notes = () if opened is None else opened.notes
+    found.append(("origin", "Where it comes from", origin_section(results.run, notes)))
+    return found
+
+
+def _page(results: Results, sections: Sections) -> str:
+    links = (element("a", title, href=f"#{anchor}") for anchor, title, _ in sections)
+    bodies = (
+        element("section", element("h2", title), body, id=anchor)
+        for anchor, title, body in sections
+    )
+    style = files("edgewise.report").joinpath("page.css").read_text(encoding="utf-8")
+    main = element("main", banner(results), joined(bodies, "\n"))
+    head = (
+        '<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        # Whatever the file holds, a browser will fetch nothing for it.
+        '<meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        f"<title>{as_markup(results.run.source.name)}: Edgewise report</title>\n"
+        f"<style>\n{style}</style>"
+    )
+    header = element("header", headline(results), element("nav", *links, aria_label="Sections"))
+    footer = element("footer", f"Made by Edgewise {results.run.versions.get('edgewise', '')}.")
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n'
+        f"<body>\n{header}\n{main}\n{footer}\n</body>\n</html>\n"
+    )

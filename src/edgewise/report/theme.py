@@ -1,0 +1,164 @@
+"""How figures look: drawn in stand-in colours that the page's light or dark mode fills in."""
+
+import re
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from edgewise.report.markup import Markup, as_markup, element
+
+SERIES = 8
+STEPS = 7
+# Each is a variable of page.css; matplotlib is given its place in this list as a colour.
+_NAMES = ["ink", "muted", "line", "paper", "good", "bad"]
+_NAMES += [f"series-{k}" for k in range(SERIES)] + [f"step-{k}" for k in range(STEPS)]
+COLOUR = {name: f"#fe00{place:02x}" for place, name in enumerate(_NAMES)}
+GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "X": "✖", "p": "⬟"}
+MARKERS = "".join(GLYPHS)
+WIDTH = 4.3  # inches of a figure that fills half of a wide page, or a phone's
+
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "edgewise",
+    "text.parse_math": False,  # a class may be called $x
+    "font.family": "DejaVu Sans",  # wider than what pages are set in, so nothing will overlap
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "text.color": COLOUR["ink"],
+    "axes.labelcolor": COLOUR["muted"],
+    "axes.titlecolor": COLOUR["ink"],
+    "axes.edgecolor": COLOUR["line"],
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": True,
+    "grid.color": COLOUR["line"],
+    "grid.linewidth": 0.6,
+    "xtick.color": COLOUR["line"],
+    "ytick.color": COLOUR["line"],
+    "xtick.labelcolor": COLOUR["muted"],
+    "ytick.labelcolor": COLOUR["muted"],
+    "lines.linewidth": 1.5,
+    "lines.solid_capstyle": "round",
+}
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Within it, matplotlib draws in the report's style; one report at a time, in any thread."""
+    # The way to SVG reads matplotlib's global settings and no others.
+    with _ONE_AT_A_TIME, matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        # The reader's fonts draw the text, so what the measuring font lacks does not matter.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
+def figure(width: float = WIDTH, height: float = 2.9) -> tuple[Figure, Axes]:
+    """An empty figure of that many inches, and its axes."""
+    drawn = Figure(figsize=(width, height), layout="constrained")
+    return drawn, drawn.subplots()
+
+
+def series(number: int) -> str:
+    """The colour of a class or curve, by its number."""
+    return f"series-{number % SERIES}"
+
+
+def thinned(rows: np.ndarray, most: int) -> np.ndarray:
+    """At most that many of the rows, always the same ones, in their order."""
+    if len(rows) <= most:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+
+
+def chart(drawn: Figure, name: str, label: str) -> Markup:
+    """A figure as inline SVG.
+
+    Args:
+        drawn: The figure.
+        name: Its own on the page, for the ids within.
+        label: What it shows, for those who cannot see it.
+    """
+    stream = BytesIO()
+    drawn.savefig(stream, format="svg", metadata={"Date": None})
+    text = stream.getvalue().decode("utf-8")
+    size = re.search(r'viewBox="[^"]*"', text)
+    assert size is not None
+    body = text[text.index(">", size.end()) + 1 :]
+    for part in (r"<metadata>.*?</metadata>", r"<style.*?</style>", r"<!--.*?-->"):
+        body = re.sub(part, "", body, flags=re.DOTALL)
+    # Within tags alone: what a user's own words look like must not matter.
+    body = re.sub(r"<[^>]+>", lambda tag: _in_page_form(tag.group()), body)
+    body = _with_own_ids(body, name)
+    opening = f'<svg class="chart" {size.group()} role="img" aria-label="{as_markup(label)}">'
+    return Markup(opening + body.strip())
+
+
+def _in_page_form(tag: str) -> str:
+    """A tag in the page's colours and fonts, on one line, in hundredths of a point."""
+    tag = " ".join(tag.replace("xlink:href", "href").split())
+    tag = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", tag)
+    tag = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number.group()):.2f}", tag)
+    return in_page_colours(tag)
+
+
+def in_page_colours(style: str) -> str:
+    """The style with variables of the page for stand-in colours."""
+    return re.sub(
+        r"#fe00([0-9a-f]{2})", lambda m: f"var(--{_NAMES[int(m[1], 16)]})", style, flags=re.I
+    )
+
+
+def _with_own_ids(body: str, name: str) -> str:
+    """Ids that no other figure has, and only where something refers to them."""
+    tags = re.findall(r"<[^>]+>", body)
+    used = {target for tag in tags for target in re.findall(r"#([^\")]+)", tag)}
+    own = {old: f"{name}-{place}" for place, old in enumerate(sorted(used))}
+
+    def renamed(tag: re.Match[str]) -> str:
+        kept = re.sub(
+            r' id="([^"]*)"', lambda m: f' id="{own[m[1]]}"' if m[1] in own else "", tag[0]
+        )
+        return re.sub(r"#([^\")]+)", lambda m: f"#{own[m[1]]}", kept)
+
+    return re.sub(r"<[^>]+>", renamed, body)
+
+
+def legend(keys: Sequence[tuple[str, str, str]]) -> Markup:
+    """What the colours mean.
+
+    Args:
+        keys: Colour, shape and words of each; the shape is one of line, dashes, dot, ring and
+            square, or a glyph.
+    """
+    items = []
+    for colour, shape, words in keys:
+        style = f"color:var(--{colour})"
+        key = (
+            element("i", shape, class_="glyph", style=style, aria_hidden="true")
+            if len(shape) == 1
+            else element("i", class_=shape, style=style)
+        )
+        items.append(element("li", key, element("span", words)))
+    return element("ul", *items, class_="legend")
+
+
+def framed(title: str, drawn: Markup, *below: str) -> Markup:
+    """A figure with its title and what is to be said about it."""
+    return element("figure", element("figcaption", title), drawn, *below)

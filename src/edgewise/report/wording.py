@@ -1,0 +1,68 @@
+"""Names of metrics and numbers, as people write them."""
+
+import math
+from collections.abc import Sequence
+
+NOTHING = "\u2013"  # where there is no number
+MINUS = "\u2212"
+METRICS = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+    "f1": "F1",
+    "precision": "precision",
+    "recall": "recall",
+    "roc_auc": "ROC-AUC",
+    "average_precision": "average precision",
+    "log_loss": "log loss",
+    "calibration_error": "calibration error",
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "r2": "R²",
+    "rows": "rows",
+    "positives": "positives",
+}
+_SHARES = {"accuracy", "precision", "recall"}
+
+
+def metric(name: str, value: float | int | None) -> str:
+    """A metric's value: shares in percent, counts whole, errors with three digits that count."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    if name in _SHARES:
+        return share(value)
+    if name in ("rows", "positives"):
+        return f"{int(value):,}"
+    if name in ("rmse", "mae"):
+        return number(value)
+    return f"{value:.3f}"
+
+
+def share(value: float) -> str:
+    return f"{100 * value:.1f}\u00a0%"  # number and sign stay in one line
+
+
+def number(value: float) -> str:
+    """A value with about three digits that count, of whatever size."""
+    if math.isnan(value):
+        return NOTHING
+    size = abs(value)
+    if size and (size >= 1e6 or size < 1e-3):
+        text = f"{value:.2e}"
+    elif size >= 1000:
+        text = f"{value:,.0f}"
+    else:
+        text = f"{value:.{3 if size < 10 else 2 if size < 100 else 1}f}"
+    return text.replace("-", MINUS, 1) if value < 0 else text
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """``12``, ``12 and 15``, ``12, 15 and 9``, or for many ``9 to 20``."""
+    if len(numbers) > 6:
+        return f"{min(numbers):,} to {max(numbers):,}"
+    *first, last = (f"{n:,}" for n in numbers)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def count(things: int, word: str, several: str = "") -> str:
+    """``1 row``, ``2,708 rows``."""
+    return f"{things:,} {word if things == 1 else several or word + 's'}"
