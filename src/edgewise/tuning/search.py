@@ -1,0 +1,218 @@
+"""The search: draw settings, train, tell the sampler, keep the best."""
+
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import optuna
+from optuna.trial import TrialState
+
+from edgewise.data.sources import Source
+from edgewise.errors import EdgewiseError
+from edgewise.files import write_atomically
+from edgewise.problems import Opened, Problem, Show, open_problem
+from edgewise.recipe import Recipe, write_config
+from edgewise.training import Epoch, Fitting, make_trainer
+from edgewise.tuning.space import SPACE
+from edgewise.tuning.study import alone_in, check_purpose, open_study, quiet_optuna
+from edgewise.tuning.trials import KILLED, Trial, Tuned, as_csv, as_trial, nothing_found, rounded
+
+OnEpoch = Callable[[int, Epoch, Tuned], None]  # number of the trial, its epoch, all that ended
+OnTrial = Callable[[Trial, Tuned], None]  # the trial that ended, and all that ended
+
+
+def tune(
+    source: Source,
+    base: Recipe,
+    fixed: Collection[str],
+    folder: str | Path,
+    *,
+    trials: int = 30,
+    repeats: int = 1,
+    timeout: float | None = None,
+    progress: Show | None = None,
+    on_open: Callable[[Opened], None] = lambda _: None,
+    on_epoch: OnEpoch = lambda number, epoch, so_far: None,
+    on_trial: OnTrial = lambda trial, so_far: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Tuned:
+    """Search for the settings with the best score on the validation part.
+
+    The first trial is ``base`` itself. The folder holds what was found after every trial:
+    ``best.toml``, settings for ``edgewise train --config``, and ``trials.csv``. The same call
+    continues a search that was stopped or killed, and draws what it would have drawn.
+
+    Args:
+        source: The data. Their test part is not looked at.
+        base: Settings that every trial starts from.
+        fixed: Names of settings that are not searched.
+        folder: Where the search is kept.
+        trials: How many there are to be in all.
+        repeats: Trainings of a trial, which differ in their initial weights and dropout.
+        timeout: Seconds after which no trial is begun.
+        progress: Called while molecules are read.
+        on_open: Called before the search begins.
+        on_epoch: Called after each epoch.
+        on_trial: Called after each trial.
+        stop: Asked after each epoch whether to end the search.
+
+    Raises:
+        EdgewiseError: If no trial came to its end, or the folder holds another search.
+    """
+    for name, value in (("trials", trials), ("repeats", repeats), ("timeout", timeout)):
+        if value is not None and value <= 0:
+            raise EdgewiseError(f"{name} = {value} is out of range; it must be above 0")
+    start = time.monotonic()
+    opened = open_problem(source, base, progress)
+    if not len(opened.problem.split.validation):
+        raise EdgewiseError(
+            "no row with a known target is left for validation, so settings cannot be told apart; "
+            "choose another --split"
+        )
+    with alone_in(Path(folder)), quiet_optuna():
+        search = _Search(Path(folder), source, base, fixed, repeats, opened.problem)
+        on_open(opened)
+        while search.so_far.counted < trials and not stop():
+            if timeout is not None and time.monotonic() - start >= timeout:
+                break
+            on_trial(search.run_trial(on_epoch, stop), search.so_far)
+    if not search.so_far.ranking:
+        raise EdgewiseError(nothing_found(search.so_far))
+    return search.so_far
+
+
+class _Stopped(Exception):
+    """The user wants no more epochs."""
+
+
+class _Search:
+    """An Optuna study in its folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        source: Source,
+        base: Recipe,
+        fixed: Collection[str],
+        repeats: int,
+        problem: Problem,
+    ) -> None:
+        self.folder, self.source, self.base, self.repeats = folder, source, base, repeats
+        self.task, self.problems = problem.task, {base.featurizer: problem}
+        self.space = [
+            searched
+            for searched in SPACE
+            if searched.name not in fixed
+            and source.kind in searched.kinds
+            and self.task.kind in searched.tasks
+        ]
+        if not self.space:
+            names = ", ".join(searched.name for searched in SPACE)
+            raise EdgewiseError(f"nothing is left to search; do not give all of {names}")
+        check_purpose(folder, source, base, repeats, self.space)
+        self.study = open_study(folder, self.task, base)
+        for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            self.study.tell(trial.number, state=TrialState.FAIL)
+        self.write()
+
+    @property
+    def so_far(self) -> Tuned:
+        names = tuple(searched.name for searched in self.space)
+        frozen = self.study.get_trials(deepcopy=False)
+        ended = tuple(as_trial(trial) for trial in frozen if trial.state.is_finished())
+        return Tuned(self.folder, self.task, self.base, names, ended)
+
+    def run_trial(self, on_epoch: OnEpoch, stop: Callable[[], bool]) -> Trial:
+        so_far, trial, start = self.so_far, self._ask(), time.monotonic()
+        history: list[Epoch] = []
+
+        def keep(epoch: Epoch) -> None:
+            history.append(epoch)
+            on_epoch(trial.number, epoch, so_far)
+            if stop():
+                raise _Stopped
+
+        # To the sampler a failure is pruned: it is to look elsewhere.
+        state, value, reason = TrialState.PRUNED, None, ""
+        try:
+            value = self._value(trial, self._draw(trial), keep)
+            state = TrialState.COMPLETE
+        except optuna.TrialPruned:
+            pass
+        except _Stopped:
+            state, reason = TrialState.FAIL, "it was stopped"
+        except EdgewiseError as error:
+            reason = str(error)
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+                raise
+            reason = "there was not enough memory; fix a smaller hidden, or layer = conv"
+        trial.set_user_attr("epochs", len(history))
+        trial.set_user_attr("seconds", round(time.monotonic() - start, 3))
+        trial.set_user_attr("reason", reason)
+        frozen = self.study.tell(trial, value, state=state)
+        self.write()
+        return as_trial(frozen)
+
+    def write(self) -> None:
+        """Bring ``best.toml`` and ``trials.csv`` up to date."""
+        so_far = self.so_far
+        write_atomically(self.folder / "trials.csv", as_csv(so_far))
+        if so_far.ranking:
+            part = self.folder / ".part-best.toml"
+            write_config(part, so_far.recipe(so_far.ranking[0]).to_json())
+            os.replace(part, self.folder / "best.toml")
+
+    def _ask(self) -> optuna.Trial:
+        so_far = self.so_far
+        killed = sum(trial.reason == KILLED for trial in so_far.trials)
+        # Seeded by its place, so that a search that was stopped goes on as if it had not been; but
+        # what was killed, perhaps because it was too large, is not drawn once more.
+        words = np.random.SeedSequence((self.base.seed, so_far.counted, killed)).generate_state(1)
+        self.study.sampler = optuna.samplers.TPESampler(seed=int(words[0]))
+        waiting = self.study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
+        if not so_far.counted and not killed and not waiting:
+            self.study.enqueue_trial({s.name: getattr(self.base, s.name) for s in self.space})
+        return self.study.ask()
+
+    def _draw(self, trial: optuna.Trial) -> Recipe:
+        recipe = self.base
+        for searched in self.space:
+            if searched.when(self.source.kind, recipe):
+                drawn = rounded(searched.suggest(trial))
+                recipe = replace(recipe, **{searched.name: drawn})
+        return recipe
+
+    def _value(self, trial: optuna.Trial, recipe: Recipe, keep: Callable[[Epoch], None]) -> float:
+        problem, values = self._problem(recipe), []
+        for member in range(self.repeats):
+            fitting = Fitting(make_trainer(problem, recipe, member))
+            while not fitting.done:
+                keep(fitting.step())
+                best = self._best(fitting.history)
+                if member == 0 and best is not None:
+                    trial.report(best, len(fitting.history))
+                    if trial.should_prune():
+                        raise optuna.TrialPruned
+            if best is None:
+                raise EdgewiseError(
+                    f"the validation part is too small for a {self.task.headline}; choose another "
+                    "--split"
+                )
+            values.append(best)
+        return statistics.fmean(values)
+
+    def _best(self, history: list[Epoch]) -> float | None:
+        scores = [e.validation_score for e in history if not math.isnan(e.validation_score)]
+        return (min if self.task.lower_is_better else max)(scores, default=None)
+
+    def _problem(self, recipe: Recipe) -> Problem:
+        """Molecules are read once for each featuriser."""
+        if recipe.featurizer not in self.problems:
+            self.problems[recipe.featurizer] = open_problem(self.source, recipe).problem
+        return self.problems[recipe.featurizer]

@@ -1,0 +1,138 @@
+"""The folder of a search: what it is for, its journal, and who writes in it."""
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import optuna
+from filelock import FileLock, Timeout
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+
+from edgewise.data.sources import Source
+from edgewise.errors import EdgewiseError, preview
+from edgewise.files import write_atomically
+from edgewise.recipe import Recipe
+from edgewise.tasks import Task
+from edgewise.tuning.space import Searched
+
+FORMAT = "edgewise tune 1"
+
+
+class _Journal(JournalFileBackend):
+    """Lines of JSON that only their own process writes, see :func:`alone_in`.
+
+    Optuna's own lock files outlive a killed process, and its waiting for the disk at every line
+    would take as long as an epoch. What a killed process wrote is in the file without it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self.path = path
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        with self.path.open("ab") as stream:
+            stream.write("".join(json.dumps(log) + "\n" for log in logs).encode("utf-8"))
+
+
+def open_study(folder: Path, task: Task, base: Recipe) -> optuna.Study:
+    """The study in a folder's journal, which is lines of JSON; a new one if there is none."""
+    path = folder / "journal.jsonl"
+    # One epoch of bad luck should end no trial, and the first ones tell little.
+    pruner = optuna.pruners.MedianPruner(n_warmup_steps=min(base.patience, base.epochs) // 4)
+    try:
+        if path.exists():
+            whole, end, _ = path.read_bytes().rpartition(b"\n")
+            os.truncate(path, len(whole + end))  # a line that was cut short would spoil the next
+            for line in whole.splitlines():
+                json.loads(line)  # Optuna would find a bad last line only after the next trial
+        return optuna.create_study(
+            storage=JournalStorage(_Journal(path)),
+            pruner=pruner,
+            study_name="edgewise",
+            direction="minimize" if task.lower_is_better else "maximize",
+            load_if_exists=True,
+        )
+    except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
+        raise EdgewiseError(
+            f"{path} cannot be used ({error}); search again with another --out"
+        ) from error
+
+
+def check_purpose(
+    folder: Path, source: Source, base: Recipe, repeats: int, space: list[Searched]
+) -> None:
+    """Write down what a new folder is for; refuse to mix two searches in one."""
+    path, source, checksum = folder / "study.json", source.absolute(), source.checksum()
+    among = {s.name: s.among if isinstance(s.among, tuple) else astuple(s.among) for s in space}
+    settings = {**base.to_json(), "repeats": repeats}
+    purpose = {
+        "format": FORMAT,
+        "data": {"form": source.form, "places": source.places, "sha256": checksum},
+        "settings": settings,
+        "searched": among,
+    }
+    if not path.exists():
+        strangers = [p.name for p in folder.iterdir() if not p.name.startswith((".lock", ".part-"))]
+        if strangers:
+            raise EdgewiseError(
+                f"{folder} exists already and holds {preview(strangers)}; choose another --out"
+            )
+        write_atomically(path, json.dumps(purpose, indent=1))
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+        if before["format"] != FORMAT:
+            raise EdgewiseError(f"it says {before['format']!r}, expected {FORMAT!r}")
+        data, old, searched = before["data"]["sha256"], before["settings"], before["searched"]
+        changed = [name for name in settings if old.get(name) != settings[name]]
+        changed += [name for name in among if name not in searched]
+        changed += [name for name in searched if name not in among and name not in changed]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise EdgewiseError(
+            f"{path} cannot be used ({error}); search again with another --out"
+        ) from error
+    if data != checksum:
+        raise EdgewiseError(
+            f"{folder} was made for other data than {source} holds now; put the old data back, or "
+            "choose another --out"
+        )
+    if changed or searched != json.loads(json.dumps(among)):
+        raise EdgewiseError(
+            f"{folder} was made with other settings ({preview(changed or list(among))}); repeat "
+            "them, or choose another --out"
+        )
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold the folder, so that no other search writes in it; a killed process lets it go."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock", timeout=0):
+            yield
+    except Timeout as error:
+        raise EdgewiseError(
+            f"another search is at work in {folder}; wait for it, or choose another --out"
+        ) from error
+    except OSError as error:
+        raise EdgewiseError(
+            f"cannot write into {folder} ({error.strerror or error}); choose another --out"
+        ) from error
+
+
+@contextmanager
+def quiet_optuna() -> Iterator[None]:
+    """Without Optuna's log, and its notes about itself."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)
