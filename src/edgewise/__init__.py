@@ -40,6 +40,10 @@ _HOME = {
     "GraphModel": "models",
     "NodeModel": "models",
     "VARIANTS": "models",
+    "MoleculeClassifier": "estimators",
+    "MoleculeRegressor": "estimators",
+    "NodeClassifier": "estimators",
+    "NodeRegressor": "estimators",
     "plain_kernels": "kernels.backend",
     "set_num_threads": "kernels.backend",
 }

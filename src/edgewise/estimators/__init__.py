@@ -1,0 +1,6 @@
+"""Models with the manners of scikit-learn: fit, predict, score, cross-validation, grid search."""
+
+from edgewise.estimators.molecules import MoleculeClassifier, MoleculeRegressor
+from edgewise.estimators.nodes import NodeClassifier, NodeRegressor
+
+__all__ = ["MoleculeClassifier", "MoleculeRegressor", "NodeClassifier", "NodeRegressor"]
