@@ -55,7 +55,7 @@ def molecule_outputs(model: GraphModel, molecules: MoleculeSet, rows: Tensor) ->
     """The outputs of a model for some molecules, in their order."""
     model.eval()
     parts = []
-    for chosen in rows.split(EVALUATION_BATCH):
+    for chosen in rows.split(EVALUATION_BATCH) if len(rows) else ():
         b = molecules.batch(chosen)
         parts.append(model(b.x, b.edge_index, b.edge_attr, b.graph, b.num_graphs))
     return torch.cat(parts) if parts else torch.zeros(0, model.head.out_features)
