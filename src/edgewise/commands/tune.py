@@ -84,7 +84,7 @@ def tune(
 
 def _line(trial: "Trial", so_far: "Tuned") -> str:
     settings = ", ".join(f"{name} {_shown(value)}" for name, value in trial.settings.items())
-    spent = f"{trial.epochs} epochs, {trial.seconds:.1f} s"
+    spent = f"{trial.epochs} epoch{'s' * (trial.epochs != 1)}, {trial.seconds:.1f} s"
     if trial.value is None:
         return f"trial {trial.number}: {trial.state}, {trial.reason} ({spent}; {settings})"
     best = " (the best)" if so_far.ranking[0] == trial else ""
@@ -107,6 +107,8 @@ def _summary(tuned: "Tuned", data: list[str]) -> None:
         table.add_column(heading, overflow="fold")
     table.add_row(tuned.task.headline, *(f"{trial.value:.4f}" for trial in best))
     for name in tuned.names:
+        if not any(name in trial.settings for trial in best):
+            continue  # such as adapt, where attention is not searched
         table.add_row(name, *(_shown(trial.settings.get(name, "")) for trial in best))
     Terminal().print(table)
     typer.echo(f"train with them: {_next(data, tuned)}")
