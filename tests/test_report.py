@@ -4,13 +4,17 @@ import csv
 import re
 import shutil
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 import torch
+import typer
 from torch.testing import assert_close
+from typer.testing import CliRunner
 
+from edgewise.commands.report import report
 from edgewise.data.sources import find_source
 from edgewise.problems import open_problem
 from edgewise.recipe import make_recipe
@@ -184,6 +188,22 @@ def test_it_can_be_built_again_bit_for_bit(runs, kind):
     assert page(runs[kind]) == before
 
 
+def test_reports_can_be_written_in_several_threads_at_once(runs):
+    before = {kind: page(runs[kind]) for kind in KINDS}
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write_report, runs.values()))
+    assert {kind: page(runs[kind]) for kind in KINDS} == before
+
+
+def test_the_command_says_where_the_report_is(runs):
+    app = typer.Typer()
+    app.command()(report)
+    before = page(runs["nodes"])
+    done = CliRunner().invoke(app, [str(runs["nodes"].folder)])
+    assert (done.exit_code, done.output) == (0, f"wrote {runs['nodes'].folder / 'report.html'}\n")
+    assert page(runs["nodes"]) == before
+
+
 def test_hostile_names_are_shown_and_do_no_harm(runs):
     for kind in ("nodes", "classification", "multilabel"):
         text = page(runs[kind])
@@ -309,13 +329,13 @@ def test_markup_escapes_what_is_not_markup():
     )
     assert "a_<wbr>b&lt;" in table(("x", "y"), [("a_b<", "1_2")], label="<")
     assert "1_2" in table(("x", "y"), [("a_b<", "1_2")], label="<")
-    assert shortened("one\ntwo\x00 three", 9) == "one two\ufffd…"
+    assert shortened("one\ntwo\x00 three", 9) == "one t…ree"
 
 
 def test_numbers_are_written_for_people():
     assert [number(v) for v in (0.0, -1.23456, 12.346, 1234.5, 2e7, 1e-5, float("nan"))] == [
-        "0.000", "\u22121.235", "12.35", "1,234", "2.00e+07",
-        "1.00e-05", "\u2013",
+        "0.000", "\u22121.235", "12.35", "1,234", "2.00\u00d710\u2077",
+        "1.00\u00d710\u207b\u2075", "\u2013",
     ]  # fmt: skip
     assert metric("accuracy", 0.5) == "50.0\u00a0%"
     assert metric("roc_auc", None) == "\u2013"

@@ -78,9 +78,11 @@ Group = tuple[str, str, str, np.ndarray]  # colour, marker, words, and which of 
 def _groups(results: Results, rows: np.ndarray) -> tuple[list[Group], str]:
     if results.task.kind == "classification":
         return _by_class(results, rows), "coloured by class"
-    name = results.task.names[0]
     if results.task.kind == "regression":
-        return _by_value(results.truth[rows, 0]), f"coloured by {name}"
+        known = (~np.isnan(results.truth[rows])).sum(axis=0)
+        target = int(np.argmax(known))
+        name = shortened(results.task.names[target], 40)
+        return _by_value(results.truth[rows, target]), f"coloured by {name}"
     # The label that most rows have: a rare one would leave the map in one colour.
     label = int(np.argmax((results.truth == 1).sum(axis=0)))
     truth = results.truth[rows, label]

@@ -36,11 +36,13 @@ def _task(results: Results) -> str:
 
 
 def _score(results: Results, subset: str, name: str) -> Markup:
-    rows = len(results.rows(subset))
+    rows, several = len(results.rows(subset)), len(results.task.names)
+    kind = "labels" if results.task.kind == "multilabel" else "targets"
+    mean = f", mean of {several} {kind}" if several > 1 else ""
     value = results.metrics[subset].get(name)
     return element(
         "div",
-        element("span", f"{subset} {METRICS[name]}", class_="of"),
+        element("span", f"{subset} {METRICS[name]}{mean}", class_="of"),
         element("strong", metric(name, value)),
         element("span", count(rows, "row"), class_="rows"),
         class_="score judged" if subset == results.judged else "score",

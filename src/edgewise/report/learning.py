@@ -34,6 +34,7 @@ def _told(results: Results) -> str:
     epochs = [len(history.epoch) for history in results.history]
     seconds = results.metrics["seconds"]
     took = f"{seconds:.1f} seconds" if seconds < 120 else f"{seconds / 60:.1f} minutes"
+    took = took if seconds >= 1 else "less than a second"
     if len(best) == 1:
         return (
             f"Trained for {count(epochs[0], 'epoch')} in {took}; the weights of epoch {best[0]:,} "
@@ -92,7 +93,9 @@ def _curve(results: Results, history: History) -> dict[str, Any]:
 def _mark_best(axes: Axes, epoch: int, value: float, colour: str) -> None:
     axes.axvline(epoch, color=COLOUR["muted"], linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
     ring: dict[str, Any] = {"markerfacecolor": COLOUR["paper"], "markeredgecolor": COLOUR[colour]}
-    axes.plot([epoch], [value], "o", markersize=6, markeredgewidth=1.6, zorder=5, **ring)
+    axes.plot(
+        [epoch], [value], "o", markersize=6, clip_on=False, markeredgewidth=1.6, zorder=5, **ring
+    )
 
 
 def _finish(axes: Axes, label: str, epochs: int) -> None:

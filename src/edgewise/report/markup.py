@@ -84,6 +84,10 @@ def _breakable(text: str) -> Markup:
 
 
 def shortened(text: str, length: int) -> str:
-    """One line of at most ``length`` characters."""
+    """One line of at most ``length`` characters, without its middle if need be."""
     line = " ".join(plain(text).split())
-    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+    if len(line) <= length:
+        return line
+    # Names that begin alike often differ in their ends.
+    end = length // 3
+    return line[: length - 1 - end].rstrip() + "…" + line[-end:].lstrip()

@@ -7,7 +7,8 @@ from edgewise.errors import EdgewiseError
 from edgewise.files import write_atomically
 from edgewise.fitted import Fitted
 from edgewise.problems import Opened, open_problem
-from edgewise.report.classes import balance_section, confusion_section
+from edgewise.report.balance import balance_section
+from edgewise.report.confusion import confusion_section
 from edgewise.report.embedding_map import map_section
 from edgewise.report.headline import banner, headline, metrics_table
 from edgewise.report.labels import labels_section

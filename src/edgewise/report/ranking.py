@@ -12,7 +12,7 @@ from edgewise.report.theme import COLOUR, SERIES, chart, figure, framed, legend,
 from edgewise.report.wording import count, metric
 
 FEW = 10  # rows whose share says little
-MOST_CURVES = 2 * SERIES  # each colour once solid, once dashed
+MOST_CURVES = 12  # solid, then dashed in the same colours
 
 
 @dataclass(frozen=True, eq=False)

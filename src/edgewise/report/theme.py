@@ -18,7 +18,7 @@ from edgewise.report.markup import Markup, as_markup, element
 SERIES = 8
 STEPS = 7
 # Each is a variable of page.css; matplotlib is given its place in this list as a colour.
-_NAMES = ["ink", "muted", "line", "paper", "good", "bad"]
+_NAMES = ["ink", "muted", "line", "paper", "good", "bad", "on-mid"]
 _NAMES += [f"series-{k}" for k in range(SERIES)] + [f"step-{k}" for k in range(STEPS)]
 COLOUR = {name: f"#fe00{place:02x}" for place, name in enumerate(_NAMES)}
 GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "X": "✖", "p": "⬟"}

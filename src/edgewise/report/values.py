@@ -5,14 +5,15 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from edgewise.report.markup import Markup, element
+from edgewise.report.markup import Markup, element, table
 from edgewise.report.results import Results
 from edgewise.report.theme import COLOUR, chart, figure, framed, legend, thinned
-from edgewise.report.wording import count, metric, number
+from edgewise.report.wording import METRICS, count, metric, number
 
 MOST_TARGETS = 12
 MOST_POINTS = 1500
 MOST_BINS = 60
+MEASURES = ("rmse", "mae", "r2", "rows")
 
 
 def values_section(results: Results) -> Markup:
@@ -22,6 +23,10 @@ def values_section(results: Results) -> Markup:
     parts = []
     if len(names) > MOST_TARGETS:
         parts.append(element("p", f"The first {MOST_TARGETS} of {len(names)} targets are drawn."))
+    if len(names) > 1:
+        cells = [(name, *(metric(m, scores[name].get(m)) for m in MEASURES)) for name in names]
+        header = ("target", *(METRICS[m] for m in MEASURES))
+        parts.insert(0, table(header, cells, label="Each target"))
     for k, name in enumerate(names[:MOST_TARGETS]):
         judged = results.known(results.rows(results.judged), k)
         if not len(judged):
@@ -30,10 +35,7 @@ def values_section(results: Results) -> Markup:
         if len(names) > 1:
             parts.append(element("h3", name))
         score = scores[name]
-        told = ", ".join(
-            f"{label} {metric(key, score.get(key))}"
-            for key, label in (("rmse", "RMSE"), ("mae", "MAE"), ("r2", "R²"))
-        )
+        told = ", ".join(f"{METRICS[m]} {metric(m, score.get(m))}" for m in MEASURES[:-1])
         pair = (_against(results, k, judged, told), _errors(results, k, judged))
         parts.append(element("div", *pair, class_="pair"))
     return element("div", *parts)

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 
 NOTHING = "\u2013"  # where there is no number
 MINUS = "\u2212"
+_RAISED = str.maketrans(
+    "-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+)
 METRICS = {
     "accuracy": "accuracy",
     "macro_f1": "macro F1",
@@ -34,7 +37,7 @@ def metric(name: str, value: float | int | None) -> str:
         return f"{int(value):,}"
     if name in ("rmse", "mae"):
         return number(value)
-    return f"{value:.3f}"
+    return f"{value:.3f}".replace("-", MINUS)
 
 
 def share(value: float) -> str:
@@ -47,12 +50,13 @@ def number(value: float) -> str:
         return NOTHING
     size = abs(value)
     if size and (size >= 1e6 or size < 1e-3):
-        text = f"{value:.2e}"
+        digits, power = f"{size:.2e}".split("e")
+        text = f"{digits}\u00d710{str(int(power)).translate(_RAISED)}"
     elif size >= 1000:
-        text = f"{value:,.0f}"
+        text = f"{size:,.0f}"
     else:
-        text = f"{value:.{3 if size < 10 else 2 if size < 100 else 1}f}"
-    return text.replace("-", MINUS, 1) if value < 0 else text
+        text = f"{size:.{3 if size < 10 else 2 if size < 100 else 1}f}"
+    return MINUS + text if value < 0 else text
 
 
 def listed(numbers: Sequence[int]) -> str:
