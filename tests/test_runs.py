@@ -69,6 +69,11 @@ def molecule_file(tmp_path):
     return path
 
 
+def rows_of(path):
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
 def files_of(folder):
     """Every file of a run but the report, with the seconds it took left out."""
     found = {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.is_file()}
@@ -88,14 +93,14 @@ def test_a_run_leaves_everything_behind(graph_folder, tmp_path):
         *("recipe.json", "splits.json", "model.json", "model.safetensors", "reader.json"),
         *("history.csv", "predictions.csv", "metrics.json", "report.html"),
     }
-    rows = list(csv.DictReader((run.folder / "predictions.csv").open()))
+    rows = rows_of(run.folder / "predictions.csv")
     assert [row["id"] for row in rows] == [f"n{i}" for i in range(40)]
     assert (rows[7]["split"], rows[7]["true"]) == ("", "")  # unlabelled, and predicted all the same
     assert rows[7]["predicted"] in ("a", "b")
     test = [row for row in rows if row["split"] == "test"]
     hits = [row["true"] == row["predicted"] for row in test]
     assert run.metrics["test"]["accuracy"] == pytest.approx(np.mean(hits))
-    assert len(list(csv.DictReader((run.folder / "history.csv").open()))) == 12
+    assert len(rows_of(run.folder / "history.csv")) == 12
     assert run.finished
 
 
@@ -104,7 +109,7 @@ def test_bad_molecules_are_listed_and_the_run_goes_on(molecule_file, tmp_path):
     run = jobs.train(str(molecule_file), tmp_path / "run", tell=told.append, **SETTINGS)
     assert any("1 of 31 rows cannot be read" in note for note in told)
     assert "not a SMILES" in (run.folder / "invalid.csv").read_text()
-    assert len(list(csv.DictReader((run.folder / "predictions.csv").open()))) == 30
+    assert len(rows_of(run.folder / "predictions.csv")) == 30
 
 
 def test_the_saved_split_gives_the_same_run_again(molecule_file, tmp_path):
@@ -261,11 +266,8 @@ def test_a_saved_model_predicts_the_same_bits_in_a_new_process(
     program = [sys.executable, "-c", PREDICT, str(run.folder), data, str(tmp_path / "there.csv")]
     subprocess.run(program, check=True)
     assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
-    trained = {
-        row.get("id") or row["row"]: row
-        for row in csv.DictReader((run.folder / "predictions.csv").open())
-    }
-    for number, row in enumerate(csv.DictReader((tmp_path / "here.csv").open())):
+    trained = {row.get("id") or row["row"]: row for row in rows_of(run.folder / "predictions.csv")}
+    for number, row in enumerate(rows_of(tmp_path / "here.csv")):
         if row.get("error"):
             continue
         name = row.get("id") or str(number)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -279,7 +279,7 @@ def _table_writer(out: str | Path | None) -> Iterator[Callable[[Columns], None]]
     """A function that writes stretches of one table; the file appears when all is written."""
     header: list[str] = []
 
-    def writing(stream: IO[str], delimiter: str) -> Callable[[Columns], None]:
+    def writing(stream: Any, delimiter: str) -> Callable[[Columns], None]:
         writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
 
         def write(columns: Columns) -> None:

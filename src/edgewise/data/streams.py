@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any
 
 from edgewise.data.tables import DELIMITERS, Table, check_header, table_from_columns
 from edgewise.errors import EdgewiseError, missing_extra
@@ -36,7 +36,7 @@ def stream_table(
     except OSError as error:
         raise EdgewiseError(f"{path} cannot be read ({error.strerror}); check the name") from error
     with raw:
-        stream: BinaryIO = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw  # type: ignore[assignment]
+        stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
         try:
             if name.endswith(".parquet"):
                 yield from _parquet(raw, str(path), rows)
@@ -51,38 +51,45 @@ def stream_table(
 
 
 def _delimited(
-    stream: BinaryIO, raw: BinaryIO, path: str, encoding: str, delimiter: str, rows: int
+    stream: Any, raw: Any, path: str, encoding: str, delimiter: str, rows: int
 ) -> Iterator[Stretch]:
     csv.field_size_limit(_BYTES_OF_A_CELL)
-    reader = csv.reader(_text(stream, path, encoding), delimiter=delimiter, strict=True)
-    header: list[str] = []
-    cells_of_rows: list[list[str]] = []
-    lines: list[int] = []
-    broken: dict[int, str] = {}
-    for cells, wrong in _rows(reader):
-        if not wrong and not any(cell.strip() for cell in cells):
-            continue
-        if not header:
+    with _text(stream, encoding) as text:
+        reader = csv.reader(text, delimiter=delimiter, strict=True)
+        header: list[str] = []
+        cells_of_rows: list[list[str]] = []
+        lines: list[int] = []
+        broken: dict[int, str] = {}
+        for cells, wrong in _rows(reader):
+            if not wrong and not any(cell.strip() for cell in cells):
+                continue
+            if not header:
+                if wrong:
+                    raise EdgewiseError(f"{path}:1: the line of column names is damaged ({wrong})")
+                header = [cell.strip() for cell in cells]
+                check_header(header, path)
+                continue
+            wrong = wrong or _fault(cells, header, encoding)
             if wrong:
-                raise EdgewiseError(f"{path}:1: the line of column names is damaged ({wrong})")
-            header = [cell.strip() for cell in cells]
-            check_header(header, path)
-            continue
-        if not wrong and len(cells) != len(header):
-            wrong = f"{len(cells)} cells under {len(header)} column names"
-        if not wrong and any("\udc80" <= character <= "\udcff" for c in cells for character in c):
-            wrong = f"bytes that are not {encoding}"
-        if wrong:
-            broken[len(lines)] = wrong
-            cells = (cells + [""] * len(header))[: len(header)]
-        cells_of_rows.append(cells)
-        lines.append(reader.line_num)
-        if len(lines) == rows:
-            yield Stretch(_table(path, header, cells_of_rows, lines), broken, raw.tell())
-            cells_of_rows, lines, broken = [], [], {}
-    if not header:
-        raise EdgewiseError(f"{path} is empty; expected a header line with the column names")
-    yield Stretch(_table(path, header, cells_of_rows, lines), broken, raw.tell())
+                broken[len(lines)] = wrong
+                cells = (cells + [""] * len(header))[: len(header)]
+            cells_of_rows.append(cells)
+            lines.append(reader.line_num)
+            if len(lines) == rows:
+                yield Stretch(_table(path, header, cells_of_rows, lines), broken, raw.tell())
+                cells_of_rows, lines, broken = [], [], {}
+        if not header:
+            raise EdgewiseError(f"{path} is empty; expected a header line with the column names")
+        yield Stretch(_table(path, header, cells_of_rows, lines), broken, raw.tell())
+
+
+def _fault(cells: list[str], header: list[str], encoding: str) -> str:
+    """What is wrong with a row, or nothing."""
+    if len(cells) != len(header):
+        return f"{len(cells)} cells under {len(header)} column names"
+    if any("\udc80" <= character <= "\udcff" for cell in cells for character in cell):
+        return f"bytes that are not {encoding}"
+    return ""
 
 
 def _rows(reader: Any) -> Iterator[tuple[list[str], str]]:
@@ -96,7 +103,7 @@ def _rows(reader: Any) -> Iterator[tuple[list[str], str]]:
             yield [], f"{error}; look for a double quote that is not closed"
 
 
-def _text(stream: BinaryIO, path: str, encoding: str) -> TextIO:
+def _text(stream: Any, encoding: str) -> io.TextIOWrapper:
     head = stream.read(2)
     stream.seek(0)
     if head in (b"\xff\xfe", b"\xfe\xff"):
@@ -116,7 +123,7 @@ def _table(path: str, header: list[str], rows: list[list[str]], lines: list[int]
     return Table(path, dict(zip(header, columns, strict=True)), tuple(lines))
 
 
-def _parquet(raw: BinaryIO, path: str, rows: int) -> Iterator[Stretch]:
+def _parquet(raw: Any, path: str, rows: int) -> Iterator[Stretch]:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -135,7 +142,7 @@ def _parquet(raw: BinaryIO, path: str, rows: int) -> Iterator[Stretch]:
         raise EdgewiseError(f"{path} is not a whole Parquet file ({reason})") from error
 
 
-def _sdf(stream: BinaryIO, raw: BinaryIO, path: str, rows: int) -> Iterator[Stretch]:
+def _sdf(stream: Any, raw: Any, path: str, rows: int) -> Iterator[Stretch]:
     from edgewise.data.chemistry import require_rdkit
 
     require_rdkit()
