@@ -14,7 +14,7 @@ family = np.array([name for _ in chains for name in groups.values()])
 carbons = np.array([text.count("C") - text.count("Cl") for text in smiles])
 
 train = np.arange(len(smiles)) % 3 > 0
-regressor = ew.MoleculeRegressor(epochs=80, learning_rate=0.01, validation_fraction=0)
+regressor = ew.MoleculeRegressor(epochs=60, learning_rate=0.01, validation_fraction=0)
 regressor.fit(smiles[train], carbons[train])
 print(regressor.score(smiles[~train], carbons[~train]) > 0.8)  # True
 
@@ -27,7 +27,7 @@ generator = np.random.default_rng(0)
 side = np.repeat(["left", "right"], 30)
 edges = generator.integers(0, 30, size=(2, 200)) + 30 * generator.integers(0, 2, size=200)
 graph = ew.Graph(torch.eye(60), torch.from_numpy(np.unique(edges, axis=1)))
-nodes = ew.NodeClassifier(graph=graph, epochs=40, hidden=16)
+nodes = ew.NodeClassifier(graph=graph, epochs=20, hidden=16)
 print(cross_val_score(nodes, np.arange(60), side, cv=3).mean() > 0.9)  # True
 
 # Seven labels are told; of the other nodes, features and edges alone are seen.

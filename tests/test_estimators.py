@@ -29,6 +29,7 @@ from edgewise import (
     NodeRegressor,
     Recipe,
     make_recipe,
+    set_num_threads,
 )
 from edgewise.data.sources import find_source
 from edgewise.errors import EdgewiseError
@@ -48,6 +49,15 @@ SMILES = [
 CARBONS = np.array([float(sum(c in "Cc" for c in text.replace("Cl", ""))) for text in SMILES])
 FAMILY = np.array(["amine" if "N" in text else "other" for text in SMILES])
 ROWS = np.arange(len(SMILES))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    """Threads would spend more on waiting for each other than such small work takes."""
+    before = torch.get_num_threads()
+    set_num_threads(1)
+    yield
+    set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -429,7 +439,8 @@ def test_cross_validation_knows_classifiers_and_regressors(graph):
     assert is_classifier(NodeClassifier())
     assert is_classifier(MoleculeClassifier())
     assert is_regressor(MoleculeRegressor())
-    scores = cross_val_score(NodeClassifier(graph=graph, **LEARN), NODES, RING, cv=3)
+    model = NodeClassifier(graph=graph, **LEARN).set_params(epochs=20)
+    scores = cross_val_score(model, NODES, RING, cv=3)
     assert scores.tolist() == [1.0, 1.0, 1.0]
 
 
@@ -453,10 +464,10 @@ def test_cross_validation_of_labels_with_gaps_needs_folds_without_classes():
 
 
 def test_a_grid_search_finds_a_setting(graph):
-    grid = {"hidden": np.array([2, 8]), "epochs": [1, 40]}
-    model = NodeClassifier(graph=graph, dropout=0.0, learning_rate=0.01)
+    grid = {"hidden": np.array([2, 8]), "epochs": [1, 20]}
+    model = NodeClassifier(graph=graph, dropout=0.0, learning_rate=0.02)
     search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(NODES, RING)
-    assert search.best_params_["epochs"] == 40
+    assert search.best_params_["epochs"] == 20
     assert search.best_estimator_.graph is graph
     assert search.predict(NODES).shape == (24,)
 
@@ -489,7 +500,8 @@ def test_a_saved_estimator_predicts_the_same_bits_in_a_new_process(graph, tmp_pa
     model = MoleculeRegressor(**QUICK, ensemble=2, validation_fraction=0.3).fit(SMILES, CARBONS)
     model.save(tmp_path)
     program = (
-        "import sys, edgewise\n"
+        "import edgewise\n"
+        "edgewise.set_num_threads(1)\n"
         f"model = edgewise.MoleculeRegressor.load({str(tmp_path)!r})\n"
         f"print(model.predict({SMILES!r}).tobytes().hex())\n"
         "print({k: v for k, v in model.get_params().items() if v is not None})"
