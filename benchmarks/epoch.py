@@ -18,6 +18,7 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -30,7 +31,10 @@ from edgewise.data.citation import load_citation
 from edgewise.data.splits import Split, random_split
 from edgewise.graph import Graph
 from edgewise.models import VARIANTS
-from edgewise.training import NodeTrainer, Recipe
+from edgewise.problems import node_problem
+from edgewise.recipe import Recipe
+from edgewise.tasks import Task
+from edgewise.training import Fitting, make_trainer
 
 TURN = 4  # epochs
 OURS = ("GCN", "GAT", "EGNN(C)", "EGNN(A)")
@@ -59,11 +63,13 @@ class PygNetwork(nn.Module):
 
 
 def our_epoch(graph: Graph, split: Split, variant: str) -> Callable[[], None]:
-    trainer = NodeTrainer(graph, split, VARIANTS[variant], Recipe())
+    recipe = Recipe(**asdict(VARIANTS[variant]))
+    classes = tuple(map(str, range(int(graph.y.max()) + 1)))
+    task = Task("classification", ("class",), classes)
+    fitting = Fitting(make_trainer(node_problem(graph, task, split, recipe), recipe))
 
     def epoch() -> None:
-        trainer.train_epoch(1)
-        trainer.evaluate()
+        fitting.step()
 
     return epoch
 

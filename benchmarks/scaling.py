@@ -29,15 +29,17 @@ from edgewise.channels import add_self_loops, directed_channels
 from edgewise.data.splits import random_split
 from edgewise.errors import EdgewiseError
 from edgewise.graph import Graph
-from edgewise.models import Architecture
 from edgewise.operators import doubly_stochastic
-from edgewise.training import NodeTrainer, Recipe
+from edgewise.problems import node_problem
+from edgewise.recipe import Recipe
+from edgewise.tasks import Task
+from edgewise.training import Fitting, make_trainer
 
 SIZES = (10_000, 100_000, 500_000, 1_000_000, 2_000_000)
 FITTED_FROM = 100_000
-ARCHITECTURES = {
-    "EGNN(C)": Architecture(hidden=16),
-    "EGNN(A)-A": Architecture("attention", adapt=False, hidden=16),
+RECIPES = {
+    "EGNN(C)": Recipe(hidden=16),
+    "EGNN(A)-A": Recipe("attention", adapt=False, hidden=16),
 }
 
 
@@ -58,12 +60,12 @@ def epoch_cost(edges: int, variant: str) -> dict[str, float]:
     graph = hub_graph(edges)
     split = random_split(graph.num_nodes, "dense", seed=0)
     idle = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    trainer = NodeTrainer(graph, split, ARCHITECTURES[variant], Recipe())
+    recipe, task = RECIPES[variant], Task("classification", ("y",), tuple("01234567"))
+    fitting = Fitting(make_trainer(node_problem(graph, task, split, recipe), recipe))
     times = []
     for _ in range(4):
         start = time.perf_counter()
-        trainer.train_epoch(1)
-        trainer.evaluate()
+        fitting.step()
         times.append(1e3 * (time.perf_counter() - start))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"ms": statistics.median(times[1:]), "gib": (peak - idle) / 2**20}
@@ -110,7 +112,7 @@ def main() -> None:
     print("|---:|---:|---:|---:|---:|---:|---:|---:|")
     for edges in sizes:
         row: dict = {"edges": edges}
-        for variant in ARCHITECTURES:
+        for variant in RECIPES:
             with context.Pool(1) as pool:
                 row[variant] = pool.apply(epoch_cost, (edges, variant))
         with context.Pool(1) as pool:
@@ -126,7 +128,7 @@ def main() -> None:
     large = [row for row in rows if row["edges"] >= FITTED_FROM]
     fits = {}
     if len(large) > 1:
-        for variant in ARCHITECTURES:
+        for variant in RECIPES:
             for cost in ("ms", "gib"):
                 fit = exponent([r["edges"] for r in large], [r[variant][cost] for r in large])
                 fits[f"{variant} {cost}"] = fit

@@ -12,7 +12,9 @@ from edgewise.commands.datasets import datasets
 from edgewise.commands.demo import demo
 from edgewise.commands.flags import recipe_flags
 from edgewise.commands.predict import evaluate, predict
+from edgewise.commands.report import report
 from edgewise.commands.train import train
+from edgewise.commands.tune import tune
 from edgewise.errors import EdgewiseError
 
 app = typer.Typer(
@@ -26,6 +28,8 @@ app.command()(recipe_flags(train))
 app.command()(predict)
 app.command()(evaluate)
 app.command()(compare)
+app.command()(report)
+app.command()(recipe_flags(tune))
 app.add_typer(datasets, name="datasets")
 app.add_typer(check, name="check")
 app.command("demo")(demo)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from edgewise.errors import EdgewiseError, preview
+from edgewise.files import write_atomically
 
 NORMALIZATIONS = ("doubly_stochastic", "symmetric", "row", "gcn")
 TASKS = ("auto", "classification", "multilabel", "regression")
@@ -181,7 +182,7 @@ def write_config(path: str | Path, settings: Mapping[str, Any]) -> None:
     """Write settings as TOML that :func:`read_config` reads; ``None`` is left out."""
     # JSON's strings, numbers, booleans and flat lists are TOML's, too.
     lines = [f"{k} = {json.dumps(v)}" for k, v in settings.items() if v is not None]
-    Path(path).write_text("\n".join([*lines, ""]), encoding="utf-8")
+    write_atomically(path, "\n".join([*lines, ""]))
 
 
 def load_recipe(content: Mapping[str, Any]) -> Recipe:

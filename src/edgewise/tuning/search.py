@@ -1,7 +1,6 @@
 """The search: draw settings, train, tell the sampler, keep the best."""
 
 import math
-import os
 import statistics
 import time
 from collections.abc import Callable, Collection
@@ -164,9 +163,7 @@ class _Search:
         so_far = self.so_far
         write_atomically(self.folder / "trials.csv", as_csv(so_far))
         if so_far.ranking:
-            part = self.folder / ".part-best.toml"
-            write_config(part, so_far.recipe(so_far.ranking[0]).to_json())
-            os.replace(part, self.folder / "best.toml")
+            write_config(self.folder / "best.toml", so_far.recipe(so_far.ranking[0]).to_json())
 
     def _ask(self) -> optuna.Trial:
         so_far = self.so_far
