@@ -14,8 +14,8 @@ SOURCE = Path(edgewise.__file__).parent
 ORDER = [
     "errors", "files", "recipe", "graph", "interop", "channels", "data", "kernels", "features",
     "operators", "layers", "models", "tasks", "metrics", "problems", "training", "fitted",
-    "predictions", "runs", "estimators", "tuning", "paper", "plots", "report", "jobs", "comparison",
-    "commands", "cli",
+    "baselines", "predictions", "runs", "estimators", "tuning", "plots", "report", "jobs",
+    "comparison", "paper", "commands", "cli",
 ]  # fmt: skip
 # Read by everybody, and imports nothing itself.
 FREE = {"__version__"}
