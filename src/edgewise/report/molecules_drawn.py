@@ -8,7 +8,7 @@ from edgewise.report.theme import COLOUR, in_page_colours
 
 WIDTH, HEIGHT = 260, 180
 # Atoms that chemists know by their colour; all others, carbon too, are as the text.
-_ATOMS = {7: "series-0", 8: "bad", 9: "series-2", 15: "series-4", 16: "series-4", 17: "series-2"}
+_ATOMS = {7: "series-0", 8: "bad", 9: "series-2", 15: "step-6", 16: "step-6", 17: "series-2"}
 
 
 def draw_molecule(smiles: str) -> Markup | None:
