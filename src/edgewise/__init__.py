@@ -44,6 +44,9 @@ _HOME = {
     "MoleculeRegressor": "estimators",
     "NodeClassifier": "estimators",
     "NodeRegressor": "estimators",
+    "load_model": "fitted",
+    "open_run": "runs",
+    "train": "jobs",
     "plain_kernels": "kernels.backend",
     "set_num_threads": "kernels.backend",
 }

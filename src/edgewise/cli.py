@@ -13,6 +13,7 @@ from edgewise.commands.demo import demo
 from edgewise.commands.flags import recipe_flags
 from edgewise.commands.predict import evaluate, predict
 from edgewise.commands.report import report
+from edgewise.commands.reproduce import reproduce
 from edgewise.commands.train import train
 from edgewise.commands.tune import tune
 from edgewise.errors import EdgewiseError
@@ -24,14 +25,15 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(recipe_flags(check))
 app.command()(recipe_flags(train))
 app.command()(predict)
 app.command()(evaluate)
 app.command()(compare)
 app.command()(report)
 app.command()(recipe_flags(tune))
+app.command()(reproduce)
 app.add_typer(datasets, name="datasets")
-app.add_typer(check, name="check")
 app.command("demo")(demo)
 
 

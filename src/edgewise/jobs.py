@@ -65,11 +65,6 @@ def train(
         on_epoch: Called after each epoch with the member, the epoch and the best one so far.
         stop: Asked after each epoch whether to end with the best weights so far.
         settings: Fields of :class:`~edgewise.Recipe` that differ from the preset's.
-
-    Example:
-        >>> run = train("cora", layer="attention", seed=3)  # doctest: +SKIP
-        >>> run.metrics["test"]["accuracy"]  # doctest: +SKIP
-        0.88
     """
     source = find_source([data] if isinstance(data, str) else list(data))
     recipe = make_recipe(source.kind, preset, **settings)

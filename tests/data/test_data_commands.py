@@ -6,7 +6,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from edgewise.commands.check import check
+from edgewise.cli import app
 from edgewise.commands.datasets import datasets
 from edgewise.data.catalogue import CATALOGUE
 from edgewise.errors import EdgewiseError
@@ -52,29 +52,22 @@ def test_the_picture_of_the_classes_is_drawn(tmp_path, need):
     assert path.read_text().startswith("<?xml")
 
 
-def test_a_graph_is_checked_and_what_was_learnt_is_saved(tmp_path):
-    (tmp_path / "nodes.csv").write_text("id,age,label\na,1,x\nb,2,y\n")
+def test_a_graph_is_checked_column_by_column(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,age,side\na,1,x\nb,2,y\n")
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
-    output = run(
-        check,
-        *("graph", tmp_path / "nodes.csv", tmp_path / "edges.csv"),
-        *("--label", "label", "--save", tmp_path / "reader.json"),
-    )
+    output = run(app, "check", tmp_path, "--target", "side", "--split", "1,0,0")
     assert "Graph(nodes=2, edges=1, channels=1, features=1, classes=2)" in output
     assert "age: numbers, 1 wide" in output
-    assert (tmp_path / "reader.json").exists()
+    assert "classification of side into 2 classes; Split(train=2" in output
 
 
 def test_molecules_are_checked_and_bad_rows_listed(tmp_path):
-    (tmp_path / "m.csv").write_text("smiles,y\nCCO,1\nC(,2\n")
+    (tmp_path / "m.csv").write_text("smiles,y\nCCO,1.5\nC(,2\nCC,3\n")
     listed = tmp_path / "bad.csv"
-    output = run(
-        check,
-        *("molecules", tmp_path / "m.csv", "--target", "y"),
-        *("--on-invalid", "skip", "--invalid-file", listed),
-    )
-    assert "MoleculeSet(molecules=1, nodes=3, edges=4" in output
-    assert "1 of 2 rows are bad" in output
+    output = run(app, "check", tmp_path / "m.csv", "--split", "1,0,0", "--invalid-file", listed)
+    assert "MoleculeSet(molecules=2, nodes=5, edges=6" in output
+    assert "1 of 3 rows cannot be read" in output
+    assert "predicting column 'y', the only one beside the SMILES" in output
     assert listed.read_text().count("\n") == 2
     with pytest.raises(EdgewiseError, match=r"m\.csv:3"):
-        run(check, "molecules", tmp_path / "m.csv")
+        run(app, "check", tmp_path / "m.csv", "--on-invalid", "error")

@@ -1,0 +1,60 @@
+"""``edgewise reproduce``: the paper's tables, every row, as far as results are there or made."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgewise.commands.console import Console, Interrupt
+
+Names = list[str] | None
+
+
+def reproduce(
+    dataset: Annotated[Names, typer.Option(help="cora ... freesolv, may be repeated (all)")] = None,
+    rows: Annotated[Names, typer.Option(help="rows such as 'EGNN(C)*', may be repeated")] = None,
+    runs: Annotated[
+        int | None, typer.Option(help="runs of a cell (20; molecules 5)", min=0)
+    ] = None,
+    protocol: Annotated[
+        Names, typer.Option(help="Table 2: fixed or random splits, may be repeated (both)")
+    ] = None,
+    split: Annotated[Names, typer.Option(help="Table 2: sparse or dense (both)")] = None,
+    jobs: Annotated[int | None, typer.Option(help="processes (one a core)", min=1)] = None,
+    results: Annotated[Path, typer.Option(help="folder of the results")] = Path("reproduction"),
+    out: Annotated[
+        Path | None, typer.Option(help="folder for Markdown, CSV and HTML (that of the results)")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
+) -> None:
+    """Run what is missing of the paper's tables, and put its numbers beside ours.
+
+    Every finished run is on disk at once: stop the command when you like, and call it again to go
+    on. With --runs 0 it only writes the tables of what is there.
+    """
+    import os
+
+    from edgewise.paper.execution import run_all
+    from edgewise.paper.experiments import PROTOCOLS, RUNS, Experiment, plan
+    from edgewise.paper.output import write_tables
+    from edgewise.paper.printed import SPLITS
+    from edgewise.paper.results import Results
+
+    console = Console(quiet=quiet)
+    found = Results(results)
+    if found.outdated:
+        console.tell(f"{found.outdated} results were made with other settings and do not count")
+    asked = plan(dataset or list(RUNS), rows or (), runs, protocol or PROTOCOLS, split or SPLITS)
+    missing = len(found.missing(asked))
+    console.tell(f"{len(asked) - missing} of {len(asked)} runs are there; {missing} to do")
+    with Interrupt(console) as interrupt, console.working("reproducing") as show:
+
+        def on_result(done: int, total: int, experiment: Experiment, left: float) -> None:
+            name = f"{experiment.dataset} {experiment.split} {experiment.row}"
+            show(f"{name}, about {left / 60:.0f} min left", done, total)
+
+        run_all(asked, found, jobs or os.cpu_count() or 1, on_result, interrupt)
+    for path in write_tables(found, out or results, console.tell):
+        console.tell(f"wrote {path}")
+    if interrupt():
+        raise typer.Exit(128 + interrupt.signal)

@@ -1,0 +1,175 @@
+"""What to run for each cell of the paper's tables, one training at a time."""
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from edgewise.baselines.forest import fit_forest
+from edgewise.baselines.weave import WEAVE, make_weave_trainer
+from edgewise.data.chemistry import MoleculeCodes
+from edgewise.data.citation import load_citation
+from edgewise.data.molecule_tables import read_named, read_structures
+from edgewise.data.splits import random_split
+from edgewise.errors import EdgewiseError, preview
+from edgewise.graph import Graph
+from edgewise.metrics import headline
+from edgewise.models import VARIANTS
+from edgewise.paper.printed import CITATION, ROWS_2, ROWS_3, SPLITS
+from edgewise.problems import MoleculeProblem, Problem, molecule_problem, node_problem
+from edgewise.recipe import Recipe, make_recipe
+from edgewise.tasks import Task, guess_task
+from edgewise.training import Fitting, Trainer, make_trainer
+
+PROTOCOLS = ("fixed", "random")  # one split and many initial weights, or a split for each run
+RUNS = {"cora": 20, "citeseer": 20, "pubmed": 20, "tox21": 5, "lipo": 5, "freesolv": 5}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One training of one model. Its fields say all that its result depends on."""
+
+    dataset: str
+    split: str  # sparse, dense or molecules
+    protocol: str
+    row: str
+    run: int
+
+    @property
+    def table(self) -> int:
+        return 2 if self.dataset in CITATION else 3
+
+    @property
+    def recipe(self) -> Recipe:
+        """The paper's settings for this row; runs differ in seeds alone."""
+        split_seed = 0 if self.protocol == "fixed" else self.run
+        seeds = {"seed": self.run, "split_seed": split_seed, "split": self.split}
+        if self.table == 2:
+            name, weighted = self.row.removesuffix("*"), self.row.endswith("*")
+            return make_recipe(
+                "nodes", "paper", **asdict(VARIANTS[name]), weighted=weighted, **seeds
+            )
+        rows: dict[str, dict[str, Any]] = {
+            "RF": {},
+            "Weave": WEAVE,
+            "EGNN(C)": {"layer": "conv"},
+            "EGNN(A)": {"layer": "attention"},
+        }
+        return make_recipe("molecules", "paper", **rows[self.row], **seeds)
+
+    @property
+    def settings(self) -> str:
+        """A short mark of the settings, which changes when they do."""
+        content = {k: v for k, v in self.recipe.to_json().items() if "seed" not in k}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def plan(
+    datasets: Sequence[str],
+    rows: Sequence[str] = (),
+    runs: int | None = None,
+    protocols: Sequence[str] = PROTOCOLS,
+    splits: Sequence[str] = SPLITS,
+) -> list[Experiment]:
+    """All experiments asked for, the first run of every row before the second of any."""
+    experiments = []
+    for dataset in datasets:
+        if dataset not in RUNS:
+            raise EdgewiseError(f"{dataset!r} is not in the paper; it uses {', '.join(RUNS)}")
+        known = ROWS_2 if dataset in CITATION else ROWS_3
+        wanted = [row for row in known if not rows or row in rows]
+        kinds = [s for s in SPLITS if s in splits] if dataset in CITATION else ["molecules"]
+        # The paper splits molecules anew for each run, as MoleculeNet does.
+        ways = [p for p in PROTOCOLS if p in protocols] if dataset in CITATION else ["random"]
+        experiments += [
+            Experiment(dataset, split, protocol, row, run)
+            for run in range(RUNS[dataset] if runs is None else runs)
+            for protocol in ways
+            for split in kinds
+            for row in wanted
+        ]
+    strangers = [row for row in rows if row not in {e.row for e in experiments}]
+    if strangers:
+        names = list(dict.fromkeys((*ROWS_2, *ROWS_3)))
+        raise EdgewiseError(
+            f"no table asked for has the row(s) {preview(strangers)}; the rows are "
+            f"{', '.join(names)}"
+        )
+    return experiments
+
+
+@dataclass(frozen=True, eq=False)
+class MoleculeData:
+    """A set of molecules as read, before any split."""
+
+    codes: MoleculeCodes
+    task: Task
+    truth: Tensor
+
+
+Data = Graph | MoleculeData
+
+
+def load_data(dataset: str) -> Data:
+    """A data set of the paper, read once for all its experiments."""
+    if dataset in CITATION:
+        return load_citation(dataset)[0]
+    rows = read_named(dataset)
+    codes, _ = read_structures(rows, on_invalid="skip")
+    task, truth = guess_task(rows.table, rows.target_names)
+    return MoleculeData(codes, task, truth[torch.from_numpy(codes.rows)])
+
+
+def run_experiment(experiment: Experiment, data: Data) -> dict[str, Any]:
+    """Train once; gives a line of results."""
+    start = time.perf_counter()
+    recipe = experiment.recipe
+    problem = _problem(recipe, data)
+    if experiment.row == "RF":
+        assert isinstance(problem, MoleculeProblem)
+        predicted, epochs = fit_forest(problem, recipe.seed), {}
+    else:
+        fitting = Fitting(_trainer(experiment, problem))
+        while not fitting.done:
+            fitting.step()
+        fitting.restore_best()
+        assert fitting.best is not None
+        predicted = problem.task.meaning(fitting.trainer.outputs()).numpy()
+        epochs = {"epochs": len(fitting.history), "best_epoch": fitting.best.number}
+    return {
+        **asdict(experiment),
+        "settings": experiment.settings,
+        **{part: _score(problem, predicted, part) for part in ("validation", "test")},
+        **epochs,
+        "seconds": round(time.perf_counter() - start, 2),
+    }
+
+
+def _trainer(experiment: Experiment, problem: Problem) -> Trainer:
+    if experiment.row == "Weave":
+        assert isinstance(problem, MoleculeProblem)
+        return make_weave_trainer(problem, experiment.recipe)
+    return make_trainer(problem, experiment.recipe)
+
+
+def _problem(recipe: Recipe, data: Data) -> Problem:
+    assert recipe.split_seed is not None
+    if isinstance(data, Graph):
+        assert data.class_names is not None
+        split = random_split(data.num_nodes, recipe.split, seed=recipe.split_seed)
+        task = Task("classification", ("class",), data.class_names)
+        return node_problem(data, task, split, recipe)
+    rows = data.task.labelled_rows(data.truth)
+    split = random_split(rows, recipe.split, seed=recipe.split_seed)
+    return molecule_problem(data.codes, data.task, data.truth, split, recipe)
+
+
+def _score(problem: Problem, predicted: np.ndarray, part: str) -> float:
+    rows = problem.split.parts()[part].numpy()
+    return round(headline(problem.task, predicted[rows], problem.truth.numpy()[rows]), 6)

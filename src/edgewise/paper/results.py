@@ -1,0 +1,69 @@
+"""Results of experiments as lines of JSON, one file for each data set, written one at a time."""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from edgewise.errors import EdgewiseError
+from edgewise.paper.experiments import Experiment
+
+_FIELDS = ("dataset", "split", "protocol", "row", "run")
+
+
+class Results:
+    """What is known so far. Lines whose settings are no longer the paper preset's do not count."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.lines: dict[Experiment, dict[str, Any]] = {}
+        self.outdated = 0
+        for path in sorted(self.folder.glob("reproduce-*.jsonl")):
+            for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+                self._take(text, f"{path}:{number}")
+
+    def _take(self, text: str, where: str) -> None:
+        try:
+            line = json.loads(text)
+            experiment = Experiment(**{name: line[name] for name in _FIELDS})
+            settings, _ = line["settings"], (float(line["validation"]), float(line["test"]))
+            current = settings == experiment.settings
+        except (ValueError, KeyError, TypeError) as error:
+            raise EdgewiseError(
+                f"{where} is not a result ({error}); delete the line, and it is run again"
+            ) from error
+        if current:
+            self.lines[experiment] = line
+        else:
+            self.outdated += 1
+
+    def missing(self, experiments: Iterable[Experiment]) -> list[Experiment]:
+        return [experiment for experiment in experiments if experiment not in self.lines]
+
+    def add(self, experiment: Experiment, line: dict[str, Any]) -> None:
+        """Put a result on disk at once, behind the others."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"reproduce-{experiment.dataset}.jsonl"
+        _end_last_line(path)
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(line) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        self.lines[experiment] = line
+
+    def values(self, part: str, **where: Any) -> dict[int, float]:
+        """The scores of one cell by run."""
+        return {
+            e.run: float(line[part])
+            for e, line in self.lines.items()
+            if all(getattr(e, name) == value for name, value in where.items())
+        }
+
+
+def _end_last_line(path: Path) -> None:
+    """Cut off a line that was left half-written."""
+    if path.exists():
+        whole = path.read_bytes()
+        if whole and not whole.endswith(b"\n"):
+            os.truncate(path, whole.rfind(b"\n") + 1)
