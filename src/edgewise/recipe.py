@@ -134,7 +134,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "weight_decay": 0.0001,
             "epochs": 300,
             "patience": 50,
-            "featurizer": "rich",
+            "batch_size": 32,
         },
     },
     "paper": {
@@ -147,6 +147,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "weight_decay": 0.0001,
             "epochs": 2000,
             "patience": 200,
+            "batch_size": 16,  # the paper does not say; see docs/reproduction.md
         },
     },
 }
