@@ -1,0 +1,1 @@
+"""The methods that the paper's Table 3 compares with, as the MoleculeNet benchmark runs them."""
