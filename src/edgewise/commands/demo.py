@@ -10,6 +10,14 @@ from edgewise.commands.console import Console
 
 # What the paper prints for EGNN(C) on Cora's dense split: mean accuracy of 20 runs, in percent.
 PAPER = 88.8
+_MADE_UP = {
+    "normalize": "row",
+    "hidden": 16,
+    "dropout": 0.2,
+    "learning_rate": 0.02,
+    "epochs": 150,
+    "patience": 30,
+}
 
 
 def demo(
@@ -46,9 +54,7 @@ def _on_made_up_graph(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "made-up.safetensors"
         save_graph(graph, path)
-        accuracy = _train(
-            [str(path)], folder, normalize="row", hidden=16, dropout=0.2, learning_rate=0.02
-        )
+        accuracy = _train([str(path)], folder, **_MADE_UP)
     typer.echo(f"test accuracy {100 * accuracy:.1f} %")
     _what_next("nodes.csv edges.csv", folder)
 
