@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -185,11 +186,64 @@ def test_the_input_is_never_overwritten(molecule_run, place):
         jobs.predict(molecule_run.folder, [str(path)], path)
 
 
-def test_a_column_that_predictions_need_is_not_overwritten(molecule_run, tmp_path):
+def test_a_table_in_the_folder_that_is_read_is_never_overwritten(node_run, tmp_path):
+    (tmp_path / "nodes.csv").write_text("who,weight\nz,1\na,2\n")
+    (tmp_path / "edges.csv").write_text("from,to,amount\nz,a,1\n")
+    with pytest.raises(EdgewiseError, match="is the input itself"):
+        jobs.predict(node_run.folder, [str(tmp_path)], tmp_path / "nodes.csv")
+    assert (tmp_path / "nodes.csv").read_text().startswith("who,weight")
+
+
+def test_the_list_of_bad_rows_never_overwrites_the_table(tmp_path):
+    (tmp_path / "bad.csv").write_text("smiles,y\nC(,1.5\nCCO,2.5\nCCN,0.5\n")
+    told = edgewise("check", "bad.csv", "--invalid-file", "bad.csv", cwd=tmp_path)
+    assert told.returncode == 2
+    assert "bad.csv is the input itself; choose another --invalid-file" in told.stderr
+    assert (tmp_path / "bad.csv").read_text().startswith("smiles,y")
+
+
+@pytest.mark.parametrize("name", ["logp_predicted", "logp_spread", "error"])
+def test_a_column_that_predictions_need_is_not_overwritten(molecule_run, tmp_path, name):
     path = tmp_path / "again.csv"
-    path.write_text("smiles,logp_predicted\nCCO,1\n")
-    with pytest.raises(EdgewiseError, match="has a column 'logp_predicted' already"):
+    path.write_text(f"smiles,{name}\nCCO,1\n")
+    with pytest.raises(EdgewiseError, match=f"has a column '{name}' already"):
         jobs.predict(molecule_run.folder, [str(path)], tmp_path / "out.csv")
+
+
+def test_a_table_without_rows_and_a_target_named_twice_are_sentences(place, tmp_path):
+    (tmp_path / "empty.csv").write_text("smiles,y\n")
+    with pytest.raises(EdgewiseError, match="has a header but no rows"):
+        jobs.train(str(tmp_path / "empty.csv"), tmp_path / "run")
+    with pytest.raises(EdgewiseError, match="a target is named twice"):
+        jobs.train(str(place / "molecules.csv"), tmp_path / "run", target=["logp", "logp"])
+
+
+def test_a_seed_that_is_no_number_is_a_sentence(place, tmp_path):
+    (tmp_path / "settings.toml").write_text('seed = "5"')
+    told = edgewise("train", place / "molecules.csv", "--config", tmp_path / "settings.toml")
+    assert told.returncode == 2
+    assert told.stderr == "edgewise: seed = '5' is not a whole number\n"
+
+
+def test_every_line_of_json_can_be_parsed(place, tmp_path):
+    data = (place / "molecules.csv", "--target", "logp", "--split", "1,0,0", "--hidden", "4")
+    told = edgewise("train", *data, "--epochs", 2, "--repeat", 2, "--json", "--out", tmp_path / "r")
+    events = [json.loads(line, parse_constant=pytest.fail) for line in told.stdout.splitlines()]
+    assert events[-1]["event"] == "comparison"
+    assert events[-1]["lines"][0]["test"] == [None, None]  # there was no row to test on
+    compared = edgewise("compare", tmp_path / "r-0", tmp_path / "r-1", "--json")
+    assert json.loads(compared.stdout, parse_constant=pytest.fail) == events[-1]["lines"]
+
+
+def test_predicting_that_is_ended_leaves_nothing_half_written(molecule_run, tmp_path):
+    (tmp_path / "long.csv").write_text("smiles\n" + "CCCCCCO\n" * 200_000)
+    command = (sys.executable, "-m", "edgewise.cli", "predict", str(molecule_run.folder))
+    with subprocess.Popen([*command, "long.csv", "--out", "out.csv"], cwd=tmp_path) as process:
+        while process.poll() is None and not list(tmp_path.glob(".part-*")):
+            time.sleep(0.01)
+        process.terminate()
+        assert process.wait() == 128 + 15
+    assert [path.name for path in tmp_path.iterdir()] == ["long.csv"]
 
 
 def test_nodes_of_the_own_graph_and_of_a_new_one_are_predicted(node_run, tmp_path):

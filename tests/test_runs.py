@@ -235,6 +235,29 @@ def test_changed_data_are_not_taken_for_the_old_ones(graph_folder, tmp_path):
         jobs.resume(run.folder)
 
 
+def test_data_that_are_gone_are_a_sentence(graph_folder, molecule_file, tmp_path):
+    for name, data in (("nodes", graph_folder), ("molecules", molecule_file)):
+        run = jobs.train(str(data), tmp_path / name, **SETTINGS)
+        data.rename(data.with_name("moved"))
+        with pytest.raises(EdgewiseError, match="put the data back"):
+            jobs.evaluate(run.folder)
+        with pytest.raises(EdgewiseError, match="is not there any more"):
+            jobs.predict(run.folder, (), tmp_path / "out.csv")
+        assert not (tmp_path / "out.csv").exists()
+        data.with_name("moved").rename(data)
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[]", "null"])
+def test_damaged_metrics_are_a_sentence_whose_cure_works(graph_folder, tmp_path, content):
+    run = jobs.train(str(graph_folder), tmp_path / "run", **SETTINGS)
+    metrics = run.metrics
+    (run.folder / "metrics.json").write_text(content)
+    with pytest.raises(EdgewiseError, match=r"is damaged .* delete it and run"):
+        jobs.resume(run.folder)
+    (run.folder / "metrics.json").unlink()
+    assert jobs.resume(run.folder).metrics["test"] == metrics["test"]
+
+
 def test_a_folder_that_holds_something_is_left_alone(graph_folder, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.txt").write_text("mine")

@@ -1,6 +1,7 @@
 """The command line. No logic: it mounts the commands and turns errors into sentences."""
 
 import os
+import signal
 import sys
 
 import typer
@@ -48,6 +49,8 @@ def main() -> None:
     # Before OpenMP is loaded: threads that spin while they wait slow two runs on the same
     # processors by a factor of ten and more.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # As an exception, so that files which are half written are taken away again.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         app()
     except EdgewiseError as error:

@@ -137,10 +137,10 @@ def predict(
     model = load_model(folder)
     source = find_source(list(data)) if data else open_run(folder).source
     _check_kind(model, source)
-    if out is not None and any(
-        Path(place).resolve() == Path(out).resolve() for place in source.places
-    ):
-        raise EdgewiseError(f"{out} is the input itself; choose another --out")
+    if source.form not in ("citation", "molecules") and not Path(source.places[0]).exists():
+        raise EdgewiseError(f"{source} is not there any more; name the data after the run")
+    if out is not None:
+        source.check_not_written(out, "--out")
     with _table_writer(out) as write:
         if model.kind == "nodes":
             return _predict_nodes(model, source, write), 0
@@ -202,11 +202,13 @@ def _predicted_stretch(model: Fitted, stretch: Stretch) -> tuple[Columns, int]:
         )
     )
     columns: Columns = {name: list(cells) for name, cells in table.columns.items()}
-    for name, cells in predicted_columns(model.task, prediction).items():
+    predicted = predicted_columns(model.task, prediction)
+    for name in (*predicted, "error"):
         if name in columns:
             raise EdgewiseError(
                 f"{table.path} has a column {name!r} already, which the predictions need; rename it"
             )
+    for name, cells in predicted.items():
         columns[name] = [""] * len(table)
         for row, cell in zip(codes.rows.tolist(), cells, strict=True):
             columns[name][row] = cell

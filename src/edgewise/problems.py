@@ -172,7 +172,11 @@ def _open_nodes(source: Source, recipe: Recipe) -> Opened:
 
 def _open_molecules(source: Source, recipe: Recipe, progress: Show | None) -> Opened:
     rows = read_molecule_source(source, recipe)
+    if not len(rows):
+        raise EdgewiseError(f"{rows.table.path} has a header but no rows; add some")
     names = recipe.target or rows.target_names
+    if len(set(names)) < len(names):
+        raise EdgewiseError(f"a target is named twice in {preview(names)}; name each once")
     notes = []
     if not names:
         names = (_only_column(rows),)

@@ -19,7 +19,7 @@ from edgewise import __version__
 from edgewise.data.molecule_tables import write_invalid
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split
-from edgewise.errors import EdgewiseError
+from edgewise.errors import EdgewiseError, preview
 from edgewise.files import write_atomically
 from edgewise.fitted import Fitted, fitted, load_model, read_tensors
 from edgewise.metrics import score
@@ -30,6 +30,10 @@ from edgewise.training import Epoch, Fitting, make_trainer
 
 FORMAT = "edgewise run 1"
 CHECKPOINT_SECONDS = 2.0
+_METRICS = frozenset(
+    {"finished", "headline", "lower_is_better", "epochs", "best_epochs", "seconds"}
+    | {"train", "validation", "test"}
+)
 OnEpoch = Callable[[int, Epoch, Epoch], None]  # member, the epoch, the best so far
 
 
@@ -49,13 +53,21 @@ class Run:
     def metrics(self) -> dict[str, Any]:
         """What ``metrics.json`` says."""
         path = self.folder / "metrics.json"
+        cure = f"edgewise train --resume {self.folder}"
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
             raise EdgewiseError(
-                f"{self.folder} has no results yet; finish it with edgewise train --resume "
-                f"{self.folder}"
+                f"{self.folder} has no results yet; finish it with {cure}"
             ) from error
+        except (OSError, ValueError) as error:
+            raise EdgewiseError(f"{path} is damaged ({error}); delete it and run {cure}") from error
+        lacking = _METRICS.difference(content if isinstance(content, dict) else ())
+        if lacking:
+            raise EdgewiseError(
+                f"{path} is damaged (no {preview(sorted(lacking))}); delete it and run {cure}"
+            )
+        return content
 
     @property
     def finished(self) -> bool:

@@ -26,6 +26,8 @@ def check(
     from edgewise.recipe import make_recipe
 
     source = find_source(data)
+    if invalid_file is not None:
+        source.check_not_written(invalid_file, "--invalid-file")
     named, merged = chosen(preset, config, settings)
     recipe = make_recipe(source.kind, named, **merged)
     with Console().working(source.name) as progress:

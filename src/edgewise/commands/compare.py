@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from edgewise.commands.console import Console
+from edgewise.commands.console import Console, without_nan
 
 
 def compare(
@@ -16,11 +16,17 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
     """Put runs into one table, with mean and standard deviation over seeds; the best first."""
-    show_comparison(Console(as_json=json), runs)
+    if json:
+        from edgewise.comparison import compare as compared
+
+        lines = [vars(line) for line in compared(runs)]
+        typer.echo(json_format.dumps(without_nan(lines), indent=1))
+        return
+    show_comparison(Console(), runs)
 
 
 def show_comparison(console: Console, folders: Sequence[Path]) -> None:
-    """Print the table, or its lines as JSON."""
+    """Print the table, or one event with its lines."""
     from rich.console import Console as Terminal
     from rich.table import Table
     from rich.text import Text
@@ -28,10 +34,8 @@ def show_comparison(console: Console, folders: Sequence[Path]) -> None:
     from edgewise.comparison import compare as compared
 
     lines = compared(folders)
-    if console.as_json:
-        typer.echo(json_format.dumps([vars(line) for line in lines], indent=1))
-        return
-    if console.quiet:
+    console.event("comparison", lines=[vars(line) for line in lines])
+    if console.quiet or console.as_json:
         return
     table = Table(box=None, pad_edge=False)
     metric = lines[0].metric

@@ -38,7 +38,7 @@ class Console:
     def event(self, name: str, **content: Any) -> None:
         """A line of JSON for machines."""
         if self.as_json:
-            typer.echo(json.dumps({"event": name, **_without_nan(content)}))
+            typer.echo(json.dumps({"event": name, **without_nan(content)}))
 
     @contextmanager
     def working(self, title: str) -> Iterator[Show]:
@@ -114,10 +114,12 @@ def for_tensorboard(folder: "Path") -> "OnEpoch":
     return on_epoch
 
 
-def _without_nan(content: Any) -> Any:
+def without_nan(content: Any) -> Any:
     """JSON has no NaN; null says the same."""
     if isinstance(content, dict):
-        return {k: _without_nan(v) for k, v in content.items()}
+        return {k: without_nan(v) for k, v in content.items()}
+    if isinstance(content, list | tuple):
+        return [without_nan(v) for v in content]
     if isinstance(content, float) and not math.isfinite(content):
         return None
     return content

@@ -55,7 +55,8 @@ def train(
             data=data,
             out=place,
             preset=named,
-            settings={**merged, "seed": first + number},
+            # Anything but a whole number is left for the recipe to refuse.
+            settings={**merged, "seed": first + number if type(first) is int else first},
         )
         folders.append(run.folder)
     if repeat > 1:
@@ -124,7 +125,7 @@ def _summary(console: Console, run: "Run") -> None:
     ]
     best = ", ".join(str(number) for number in metrics["best_epochs"])
     console.tell(
-        f"{'; '.join(shown) or 'no rows to test on'}; best epoch {best} of "
-        f"{max(metrics['epochs'])}; {metrics['seconds']:.1f} s"
+        f"{'; '.join(shown) or f'{name} is not defined on validation and test'}; "
+        f"best epoch {best} of {max(metrics['epochs'])}; {metrics['seconds']:.1f} s"
     )
     console.tell(f"{run.folder / 'report.html'} shows more")

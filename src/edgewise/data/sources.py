@@ -46,10 +46,15 @@ class Source:
             for _, file in sorted(open_files(self.places[0]).items()):
                 digest.update(file.data)
             return digest.hexdigest()
-        for path in self._files():
-            with path.open("rb") as stream:
-                while block := stream.read(2**20):
-                    digest.update(block)
+        try:
+            for path in self.files():
+                with path.open("rb") as stream:
+                    while block := stream.read(2**20):
+                        digest.update(block)
+        except OSError as error:
+            raise EdgewiseError(
+                f"{error.filename} cannot be read ({error.strerror}); put the data back"
+            ) from error
         return digest.hexdigest()
 
     def absolute(self) -> "Source":
@@ -58,12 +63,20 @@ class Source:
             return self
         return Source(self.form, tuple(str(Path(place).resolve()) for place in self.places))
 
-    def _files(self) -> list[Path]:
+    def files(self) -> list[Path]:
+        """The user's own files that are read; none for a data set by name."""
+        if self.form in ("citation", "molecules"):
+            return []
         if self.form != "folder":
             return [Path(place) for place in self.places]
         folder = Path(self.places[0])
         tables = [p for p in folder.iterdir() if p.name.split(".")[0] in ("nodes", "edges")]
         return sorted(p for p in tables if p.is_file())
+
+    def check_not_written(self, out: str | Path, flag: str) -> None:
+        """Refuse an output that would take the place of a file that is read."""
+        if Path(out).resolve() in [path.resolve() for path in self.files()]:
+            raise EdgewiseError(f"{out} is the input itself; choose another {flag}")
 
 
 def find_source(places: Sequence[str]) -> Source:
