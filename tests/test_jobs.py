@@ -340,3 +340,28 @@ def test_the_command_line_tells_the_story(place, tmp_path):
     assert piped.stdout.splitlines()[0] == "name,mol,logp,ring,size,ring_probability,error"
     quiet = edgewise("predict", tmp_path / "r-0", "--out", tmp_path / "p.csv", "--quiet")
     assert (quiet.stdout, quiet.returncode) == ("", 0)
+
+
+def test_a_slip_among_numbers_is_not_taken_for_a_class(place, tmp_path):
+    text = (place / "molecules.csv").read_text().replace("8.5,", "high,", 1)
+    (tmp_path / "slip.csv").write_text(text)
+    with pytest.raises(EdgewiseError, match=r"slip\.csv:\d+: column 'logp' holds 'high', expected"):
+        jobs.train(str(tmp_path / "slip.csv"), tmp_path / "run", target="logp", **SETTINGS)
+
+
+def test_a_number_beyond_single_precision_is_named(place, tmp_path):
+    text = (place / "molecules.csv").read_text().replace("8.5,", "1e300,", 1)
+    (tmp_path / "huge.csv").write_text(text)
+    with pytest.raises(EdgewiseError, match=r"holds '1e300', expected a number of ordinary size"):
+        jobs.train(str(tmp_path / "huge.csv"), tmp_path / "run", target="logp", **SETTINGS)
+
+
+def test_evaluating_without_any_truth_is_a_sentence(molecule_run, tmp_path):
+    (tmp_path / "empty.csv").write_text("smiles,logp\nCCO,\nCC,\n")
+    with pytest.raises(EdgewiseError, match="holds no known target to compare with"):
+        jobs.evaluate(molecule_run.folder, [str(tmp_path / "empty.csv")])
+
+
+def test_paths_are_as_good_as_names(place, tmp_path):
+    run = jobs.train(place / "molecules.csv", tmp_path / "run", target="logp", **SETTINGS)
+    assert run.finished

@@ -75,7 +75,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(tmp_path):
     ("settings", "sentence"),
     [
         ({"layer": "pool"}, "layer = 'pool' is not known; choose one of conv, attention"),
-        ({"hidden": 0}, "hidden = 0 is out of range; it must be at least 1"),
+        ({"hidden": 0}, "hidden = 0 is out of range; it must be at least 1 and at most 10,000"),
         ({"hidden": 2.5}, "hidden = 2.5 is not a whole number"),
         ({"hidden": True}, "hidden = True is not a whole number"),
         ({"dropout": 1.0}, "dropout = 1.0 is out of range; it must be at least 0 and below 1"),

@@ -173,14 +173,13 @@ def load_model(folder: str | Path) -> Fitted:
         if kind not in ("nodes", "molecules") or min(features, channels, members) < 1:
             raise EdgewiseError("its kind or its widths make no sense")
     except FileNotFoundError as error:
-        unfinished = (
-            " yet; finish it with edgewise train --resume"
-            if (folder / "recipe.json").exists()
-            else ""
-        )
-        raise EdgewiseError(
-            f"{folder} holds no model{unfinished or '; give the folder of a run'}"
-        ) from error
+        if (folder / "metrics.json").exists():
+            cure = "; its model.json is gone, so copy it back or train again"
+        elif (folder / "recipe.json").exists():
+            cure = f" yet; finish it with edgewise train --resume {folder}"
+        else:
+            cure = "; give the folder of a run"
+        raise EdgewiseError(f"{folder} holds no model{cure}") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise EdgewiseError(
             f"{place} is not a saved model ({_reason(error)}); train it again"

@@ -42,7 +42,7 @@ Tell = Callable[[str], None]
 
 
 def train(
-    data: str | Sequence[str],
+    data: str | Path | Sequence[str | Path],
     out: str | Path | None = None,
     *,
     preset: str = "default",
@@ -66,7 +66,8 @@ def train(
         stop: Asked after each epoch whether to end with the best weights so far.
         settings: Fields of :class:`~edgewise.Recipe` that differ from the preset's.
     """
-    source = find_source([data] if isinstance(data, str) else list(data))
+    places = [data] if isinstance(data, str | Path) else data
+    source = find_source([str(place) for place in places])
     recipe = make_recipe(source.kind, preset, **settings)
     folder = Path(out or free_folder(source.name))
     check_free(folder)
@@ -232,12 +233,20 @@ def evaluate(folder: str | Path, data: Sequence[str] = (), progress: Show | None
     _check_kind(model, source)
     if model.kind == "nodes":
         graph = read_graph(model, source)
-        return score(model.task, model.predict_nodes(graph).mean, _node_truth(model, graph))
+        metrics = score(model.task, model.predict_nodes(graph).mean, _node_truth(model, graph))
+        return _of_some_rows(metrics, source)
     rows = read_molecule_source(source, model.recipe)
     known = truth_of(model.task, rows.table)
     codes, _ = read_structures(rows, on_invalid="skip", progress=progress)
     of_molecule = known[torch.from_numpy(codes.rows)].numpy()
-    return score(model.task, model.predict_molecules(codes).mean, of_molecule)
+    metrics = score(model.task, model.predict_molecules(codes).mean, of_molecule)
+    return _of_some_rows(metrics, source)
+
+
+def _of_some_rows(metrics: Metrics, source: Source) -> Metrics:
+    if not metrics["rows"]:
+        raise EdgewiseError(f"{source} holds no known target to compare with; fill its column")
+    return metrics
 
 
 def read_graph(model: Fitted, source: Source) -> Graph:

@@ -130,6 +130,8 @@ def read_molecule_source(source: Source, recipe: Recipe) -> MoleculeTable:
 
 
 def _open_nodes(source: Source, recipe: Recipe) -> Opened:
+    if recipe.task == "multilabel":
+        raise EdgewiseError("nodes have one target; set task = classification or regression")
     notes: list[str] = []
     table = reader = None
     if source.form == "citation":
@@ -224,8 +226,6 @@ def _only_column(rows: MoleculeTable) -> str:
 def _node_task(graph: Graph, target: str, wanted: str) -> Task:
     if graph.y is None:
         raise EdgewiseError("the graph has no labels to learn from; save it with y")
-    if wanted == "multilabel":
-        raise EdgewiseError("nodes have one target; set task = classification or regression")
     values = graph.y.is_floating_point()
     if wanted == ("classification" if values else "regression"):
         held = "values" if values else "class numbers"

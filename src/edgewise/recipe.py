@@ -45,8 +45,10 @@ class Architecture:
     )
     adapt: bool = _knob(True, "attention: each layer's edges are the next one's", "model")
     directed: bool = _knob(True, "nodes: direction as channels, three for one", "model")
-    depth: int = _knob(2, "number of layers", "model", low=1)
-    hidden: int = _knob(64, "width of a hidden layer, per edge channel and head", "model", low=1)
+    depth: int = _knob(2, "number of layers", "model", low=1, high=100)
+    hidden: int = _knob(
+        64, "width of a hidden layer, per edge channel and head", "model", low=1, high=10_000
+    )
     heads: int = _knob(
         1, "attention without adaptation: heads of the hidden layers", "model", low=1
     )
@@ -75,12 +77,12 @@ class Recipe(Architecture):
     patience: int = _knob(
         100, "epochs without a lower validation loss before stopping", "training", low=1
     )
-    batch_size: int = _knob(64, "molecules in a step", "training", low=1)
+    batch_size: int = _knob(64, "molecules in a step", "training", low=1, high=1_000_000)
     weighted: bool = _knob(False, "weigh classes by how rare they are in training", "training")
     scale_targets: bool = _knob(
         True, "regression: learn targets of mean 0 and spread 1", "training"
     )
-    ensemble: int = _knob(1, "models, whose predictions are averaged", "training", low=1)
+    ensemble: int = _knob(1, "models, whose predictions are averaged", "training", low=1, high=1000)
     seed: int = _knob(0, "of the split, the initial weights and dropout", "training", low=0)
 
     split: str = _knob(
@@ -224,7 +226,9 @@ def _checked(knob: Any, value: Any) -> Any:
             f"{knob.name} = {value!r} is not known; choose one of {', '.join(limits['choices'])}"
         )
     if number and not (math.isfinite(float(value)) and limits["low"] <= value <= limits["high"]):
-        most = " and below 1" if limits["high"] == _BELOW_ONE else ""
+        most = {_BELOW_ONE: " and below 1", math.inf: ""}.get(
+            limits["high"], f" and at most {limits['high']:,}"
+        )
         raise EdgewiseError(
             f"{knob.name} = {value} is out of range; it must be at least {limits['low']:g}{most}"
         )

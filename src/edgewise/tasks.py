@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
+from edgewise.data.columns import mostly_numbers
 from edgewise.data.labels import Labels, learn_labels
-from edgewise.data.tables import Table
+from edgewise.data.tables import MISSING, Table, as_number
 from edgewise.errors import EdgewiseError, preview
 
 
@@ -194,9 +195,7 @@ def truth_of(task: Task, table: Table) -> Tensor:
 
 
 def _words(table: Table, name: str) -> bool:
-    try:
-        table.numbers(name)
-    except EdgewiseError:
-        table.column(name)  # an absent column is another mistake
-        return True
-    return False
+    """Whether a column holds words; a slip among many numbers is a mistake, not a word."""
+    cells = [cell.strip() for cell in table.column(name) if cell.strip() not in MISSING]
+    odd = [cell for cell in cells if as_number(cell) is None]
+    return bool(odd) and not mostly_numbers(cells, odd)

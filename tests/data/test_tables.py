@@ -6,7 +6,7 @@ import math
 import pandas
 import pytest
 
-from edgewise.data.tables import parse_text, read_table, table_from_frame
+from edgewise.data.tables import parse_text, read_table, table_from_columns, table_from_frame
 from edgewise.errors import EdgewiseError
 
 
@@ -110,3 +110,12 @@ def test_a_cell_that_is_no_number_is_named():
         parse_text(b'n\n1\n"3,5"\n', "t.csv").numbers("n")
     with pytest.raises(EdgewiseError, match=r"t\.csv:2: column 'n' holds 'inf'"):
         parse_text(b"n\ninf\n", "t.csv").numbers("n")
+
+
+def test_a_slip_in_a_column_of_numbers_is_named():
+    from edgewise.data.columns import guess_kind
+
+    table = table_from_columns({"a": [*range(30), "inf"]}, "t")
+    with pytest.raises(EdgewiseError, match=r"t, row 30: column 'a' holds 'inf', and numbers else"):
+        guess_kind(table, "a")
+    assert guess_kind(table_from_columns({"b": [1, "x", *"yz"]}, "t"), "b") == "categories"

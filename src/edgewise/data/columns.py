@@ -133,8 +133,15 @@ _CLASSES: dict[str, Any] = {c.__name__: c for c in (Numbers, Categories, Text, W
 def guess_kind(table: Table, name: str) -> str:
     """``numbers``, ``categories`` or ``text``, by what the cells hold."""
     cells = [c.strip() for c in table.column(name) if c.strip() not in MISSING]
-    if all(as_number(cell) is not None for cell in cells):
+    odd = [cell for cell in cells if as_number(cell) is None]
+    if not odd:
         return "numbers"
+    if mostly_numbers(cells, odd):
+        row = [cell.strip() for cell in table.column(name)].index(odd[0])
+        raise EdgewiseError(
+            f"{table.where(row)}: column {name!r} holds {odd[0]!r}, and numbers elsewhere; mend or "
+            "empty the cell, or say that the column holds categories"
+        )
     if sum(len(cell.split()) for cell in cells) / len(cells) > _WORDS_IN_A_TEXT:
         return "text"
     distinct = len(set(cells))
@@ -145,6 +152,11 @@ def guess_kind(table: Table, name: str) -> str:
         f"{preview(sorted(set(cells)), limit=3)}; say how to read it: as categories, as text, or "
         "not at all (ignore)"
     )
+
+
+def mostly_numbers(cells: Sequence[str], odd: Sequence[str]) -> bool:
+    """Whether cells that are no numbers look like slips among many that are."""
+    return 10 * len(odd) <= len(cells)
 
 
 def learn_numbers(table: Table, name: str, *, fill: bool) -> Numbers:

@@ -90,8 +90,8 @@ def find_source(places: Sequence[str]) -> Source:
         return Source("tables", tuple(places))
     if len(places) != 1:
         raise EdgewiseError(
-            f"{len(places)} places are too many, {preview(list(places))}; give a data set's name, "
-            "a folder, a nodes table and an edges table, or one file of molecules"
+            f"data come from one place or two, not from {preview(list(places))}; give a data set's "
+            "name, a folder, a nodes table and an edges table, or one file of molecules"
         )
     place = places[0]
     if place in CATALOGUE:

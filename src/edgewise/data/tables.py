@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # What people write where nothing is known. Ids are exempt: a node may well be named NA.
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "None"})
+_TOO_LARGE = 1e18
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 
 
@@ -52,15 +53,18 @@ class Table:
             value = as_number(cell)
             if value is None:
                 raise EdgewiseError(
-                    f"{self.where(row)}: column {name!r} holds {cell!r}, expected a number; "
-                    "mend the cell, leave it empty, or read the column as categories"
+                    f"{self.where(row)}: column {name!r} holds {cell!r}, expected a number of "
+                    "ordinary size; mend the cell, or leave it empty"
                 )
             values.append(value)
         return values
 
 
 def as_number(cell: str) -> float | None:
-    """The finite number in a cell, NaN for a missing one, None for anything else."""
+    """The number in a cell, NaN for a missing one, None for anything else.
+
+    Infinity and numbers whose squares would leave single precision count as something else.
+    """
     text = cell.strip()
     if text in MISSING:
         return math.nan
@@ -68,7 +72,7 @@ def as_number(cell: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    return value if abs(value) < _TOO_LARGE else None
 
 
 def read_table(path: str | Path, *, encoding: str = "utf-8", delimiter: str | None = None) -> Table:

@@ -58,7 +58,7 @@ EGNN(A)      0.82 0.01  0.81 0.01  0.79 0.02  0.75 0.01  1.09 0.12  1.01 0.12
 
 
 def _parsed(text: str, names: list[tuple[str, str]]) -> dict[tuple[str, str, str], Printed]:
-    cells = {}
+    cells: dict[tuple[str, str, str], Printed] = {}
     for line in text.strip().splitlines():
         row, *numbers = line.split()
         pairs = [

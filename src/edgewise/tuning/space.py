@@ -59,5 +59,5 @@ SPACE = (
     Searched("weighted", (False, True), tasks=("classification", "multilabel")),
     Searched("pooling", ("max", "mean", "sum"), kinds=("molecules",)),
     Searched("featurizer", ("paper", "rich"), kinds=("molecules",)),
-    Searched("batch_size", (32, 64, 128), kinds=("molecules",)),
+    Searched("batch_size", (16, 32, 64, 128), kinds=("molecules",)),
 )
