@@ -20,7 +20,8 @@ class Results:
         self.lines: dict[Experiment, dict[str, Any]] = {}
         self.outdated = 0
         for path in sorted(self.folder.glob("reproduce-*.jsonl")):
-            for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
+            for number, text in enumerate(whole.splitlines(), start=1):
                 self._take(text, f"{path}:{number}")
 
     def _take(self, text: str, where: str) -> None:

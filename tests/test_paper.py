@@ -1,0 +1,161 @@
+"""The plan holds every cell of the tables, results survive a stop, and differences are paired."""
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from edgewise.errors import EdgewiseError
+from edgewise.paper.experiments import Experiment, plan
+from edgewise.paper.printed import BASELINE, ROWS_2, ROWS_3, TABLE_2, TABLE_3
+from edgewise.paper.results import Results
+from edgewise.paper.summary import cell, difference
+from edgewise.paper.tables import comparisons, table_2, table_3
+
+CELL = {"dataset": "cora", "split": "dense", "protocol": "fixed"}
+
+
+def line(experiment, test, validation=0.5):
+    content = {**vars(experiment), "settings": experiment.settings}
+    return {**content, "validation": validation, "test": test}
+
+
+def add(results, row, values):
+    for run, value in enumerate(values):
+        experiment = Experiment(**CELL, row=row, run=run)
+        results.add(experiment, line(experiment, value))
+
+
+def test_every_printed_cell_is_planned():
+    assert len(ROWS_2) == 18
+    assert len(TABLE_2) == 18 * 6
+    assert len(TABLE_3) == 4 * 6
+    planned = plan(["cora", "citeseer", "pubmed", "tox21", "lipo", "freesolv"])
+    assert len(set(planned)) == len(planned) == 18 * 6 * 2 * 20 + 4 * 3 * 5
+    cells = {(e.row, e.dataset, e.split) for e in planned if e.table == 2}
+    assert cells == set(TABLE_2)
+
+
+def test_the_first_run_of_every_row_comes_before_the_second_of_any():
+    runs = [e.run for e in plan(["cora"])]
+    assert runs == sorted(runs)
+
+
+def test_the_rows_are_the_settings_of_the_paper():
+    recipes = {row: Experiment(**CELL, row=row, run=3).recipe for row in ROWS_2}
+    assert all(recipe.weighted == row.endswith("*") for row, recipe in recipes.items())
+    assert len({str(recipe) for recipe in recipes.values()}) == 18
+    assert {recipe.learning_rate for recipe in recipes.values()} == {0.005}
+    assert all((recipe.seed, recipe.split_seed) == (3, 0) for recipe in recipes.values())
+    assert BASELINE["EGNN(A)-D-M*"] == "GAT*"
+    for row in ROWS_3:
+        recipe = Experiment("tox21", "molecules", "random", row, 3).recipe
+        assert (recipe.seed, recipe.split_seed, recipe.split) == (3, 3, "molecules")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((["coral"],), "'coral' is not in the paper; it uses cora, citeseer"),
+        ((["cora"], ["EGNN"]), r"no table asked for has the row\(s\) \[EGNN\]; the rows are GCN"),
+    ],
+)
+def test_what_is_not_in_the_paper_is_a_sentence(arguments, sentence):
+    with pytest.raises(EdgewiseError, match=sentence):
+        plan(*arguments)
+
+
+def test_results_are_read_again_and_only_the_rest_is_missing(tmp_path):
+    planned = plan(["cora"], ["GCN", "GAT"], 2, ["fixed"], ["dense"])
+    add(Results(tmp_path), "GCN", [0.8, 0.9])
+    again = Results(tmp_path)
+    assert [e.row for e in again.missing(planned)] == ["GAT", "GAT"]
+    assert cell(again, "test", *CELL.values(), "GCN").mean == pytest.approx(0.85)
+
+
+def test_a_line_that_was_cut_short_is_cut_off_before_the_next(tmp_path):
+    add(Results(tmp_path), "GCN", [0.8])
+    path = tmp_path / "reproduce-cora.jsonl"
+    results = Results(tmp_path)
+    path.write_text(path.read_text() + '{"dataset": "co')
+    add(results, "GAT", [0.7])
+    assert [json.loads(text)["row"] for text in path.read_text().splitlines()] == ["GCN", "GAT"]
+
+
+def test_a_last_line_that_was_cut_short_is_run_again(tmp_path):
+    add(Results(tmp_path), "GCN", [0.8])
+    path = tmp_path / "reproduce-cora.jsonl"
+    path.write_text(path.read_text() + '{"dataset": "co')
+    assert len(Results(tmp_path).lines) == 1
+
+
+def test_a_damaged_line_is_named(tmp_path):
+    (tmp_path / "reproduce-cora.jsonl").write_text('{"dataset": "cora"}\n')
+    with pytest.raises(EdgewiseError, match=r"reproduce-cora\.jsonl:1 is not a result"):
+        Results(tmp_path)
+
+
+def test_results_of_other_settings_do_not_count(tmp_path):
+    experiment = Experiment(**CELL, row="GCN", run=0)
+    old = {**line(experiment, 0.9), "settings": "00000000"}
+    (tmp_path / "reproduce-cora.jsonl").write_text(json.dumps(old) + "\n")
+    results = Results(tmp_path)
+    assert (len(results.lines), results.outdated) == (0, 1)
+
+
+def test_the_difference_is_paired_by_run(tmp_path):
+    draw = np.random.default_rng(0)
+    theirs = draw.normal(0.8, 0.05, 8)
+    ours = theirs + draw.normal(0.01, 0.005, 8)
+    results = Results(tmp_path)
+    add(results, "GCN", theirs)
+    add(results, "EGNN(C)", [*ours, 0.1])  # one run more, which has no partner
+    found = difference(results, **CELL, row="EGNN(C)")
+    interval = ttest_rel(ours, theirs).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert found.runs == 8
+    assert found.certain
+    assert math.isnan(difference(results, **CELL, row="EGNN(A)").mean)
+
+
+def test_tables_put_the_paper_beside_what_is_known(tmp_path):
+    results = Results(tmp_path)
+    add(results, "EGNN(C)", [0.89, 0.87])
+    add(results, "GCN", [0.70, 0.60])
+    text = table_2(results, "fixed", ["cora"]).markdown()
+    assert "| EGNN(C) | none (83.0) | 88.0 ± 1.4 (88.8) |" in text
+    assert "| GCN | none (72.9) | 65.0 ± 7.1 (72.0) |" in text
+    assert "mean and standard deviation over 0 to 2 runs" in text
+    gains = comparisons(results, "fixed", ["cora"])
+    assert gains.rows[2][:2] == ("EGNN(C) over GCN", "none")
+    assert gains.rows[2][2].startswith("+23.0 [")
+    assert table_3(results).csv().splitlines()[3].startswith("EGNN(C),none (0.82),none (0.82)")
+
+
+@pytest.mark.dataset
+@pytest.mark.slow
+def test_the_command_runs_what_is_missing_and_nothing_else(tmp_path):
+    from edgewise.data.citation import load_citation
+
+    try:
+        for name in ("cora", "citeseer", "pubmed"):
+            load_citation(name)
+    except EdgewiseError as error:
+        pytest.skip(f"a citation network cannot be had: {error}")
+    command = [
+        *(sys.executable, "-m", "edgewise.cli", "reproduce", "--dataset", "cora", "--runs", "1"),
+        *("--rows", "GCN", "--protocol", "fixed", "--split", "dense", "--results", str(tmp_path)),
+    ]
+    first, second = (
+        subprocess.run(command, capture_output=True, text=True, check=False) for _ in range(2)
+    )
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.startswith("0 of 1 runs are there; 1 to do")
+    assert second.stdout.startswith("1 of 1 runs are there; 0 to do")
+    (found,) = Results(tmp_path).lines.values()
+    assert found["test"] > 0.8
+    assert {"tables.md", "table-2-fixed.csv"} <= {path.name for path in tmp_path.iterdir()}
