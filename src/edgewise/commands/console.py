@@ -59,7 +59,10 @@ class Console:
             which = f"model {member + 1} of {ensemble}, " if ensemble > 1 else ""
             losses = f"loss {epoch.train_loss:.4f}, validation {epoch.validation_loss:.4f}"
             better = f"best {best.validation_loss:.4f} in epoch {best.number}"
-            show(f"{which}{losses}, {better}", epoch.number, epochs)
+            # Short enough for a bar beside it on a terminal of 80 columns.
+            now_and_best = f"{epoch.validation_loss:.3f}, best {best.validation_loss:.3f}"
+            short = f"loss {epoch.train_loss:.3f}, validation {now_and_best} at {best.number}"
+            show(f"{which}{short}", epoch.number, epochs)
             now = time.monotonic()
             if not sys.stderr.isatty() and now - last > _SECONDS_BETWEEN_LINES:
                 last = now
