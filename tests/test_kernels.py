@@ -108,7 +108,7 @@ def test_attention_over_a_wide_range_of_scores_keeps_values_and_gradients_finite
 @given(graph=graphs())
 def test_outer_values_agree_with_the_plain_ones_and_with_the_dense_product(graph):
     pattern = loops_of(graph, 1)
-    both = outer.outer_pattern(pattern)
+    both = pattern.outer
     value = noise(pattern.num_entries).abs()
     assert_same(
         lambda value: outer.outer_values(pattern, value, both),

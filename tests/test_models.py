@@ -1,5 +1,6 @@
 """Every variant of the paper is a setting, learns, and is what its equations say."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from torch_geometric.nn import GATConv, GCNConv
 
 import edgewise as ew
 from edgewise.errors import EdgewiseError
-from edgewise.models import pool
+from edgewise.kernels.pooling import plain_pool, pool
 
 EVERY_VARIANT = pytest.mark.parametrize("variant", ew.VARIANTS)
 
@@ -160,6 +161,25 @@ def test_pooling_is_a_loop_over_the_graphs(how, plain):
     x, batch = noise(7, 3) - 2, torch.tensor([0, 3, 0, 1, 3, 3, 0])
     rows = [plain(x[batch == g], dim=0) if (batch == g).any() else torch.zeros(3) for g in range(5)]
     assert_close(pool(x, batch, 5, how), torch.stack([row.double() for row in rows]))
+
+
+def test_the_compiled_maximum_is_torchs_with_its_gradient_also_among_equals():
+    batch = torch.tensor([2, 0, 2, 2, 0, 5])
+    x = torch.randint(0, 2, (6, 130), generator=torch.Generator().manual_seed(0)).double()
+    readout = noise(6, 130)
+    found = []
+    for way in (pool, plain_pool):
+        leaf = x.clone().requires_grad_()
+        out = way(leaf, batch, 6, "max")
+        found.append((out.detach(), *torch.autograd.grad((out * readout).sum(), leaf)))
+    for one, other in zip(*found, strict=True):
+        assert_close(one, other)
+
+
+def test_a_value_that_is_no_number_is_not_pooled_away():
+    x = torch.tensor([[1.0], [math.nan], [2.0], [3.0]])
+    out = pool(x, torch.tensor([0, 0, 0, 1]), 2, "max")
+    assert out.isnan().tolist() == [[True], [False]]
 
 
 @pytest.mark.parametrize("pooling", ["max", "mean", "sum"])

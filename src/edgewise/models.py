@@ -3,7 +3,7 @@
 from typing import cast
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import elu
 
@@ -11,6 +11,7 @@ from edgewise.errors import EdgewiseError
 from edgewise.features import SparseFeatures
 from edgewise.kernels.activation import drop, elu_and_drop
 from edgewise.kernels.dropout import draw_key
+from edgewise.kernels.pooling import pool
 from edgewise.layers import ChannelAttention, ChannelConv, Features
 from edgewise.operators import Operator
 from edgewise.recipe import Architecture
@@ -222,18 +223,6 @@ class GraphModel(_ChannelNetwork):
     ) -> Float[Tensor, "graphs width"]:
         """Each graph as the linear layer meets it: its nodes, pooled."""
         return pool(elu(self.embed(x, operators)), batch, num_graphs, self.pooling)
-
-
-def pool(
-    x: Float[Tensor, "nodes width"], batch: Int[Tensor, " nodes"], num_graphs: int, how: str
-) -> Float[Tensor, "graphs width"]:
-    """The largest, mean or summed row of each graph."""
-    empty = x.new_zeros(num_graphs, x.size(1))
-    if how == "sum":
-        return empty.index_add(0, batch, x)
-    reduction = {"max": "amax", "mean": "mean"}[how]
-    index = batch.unsqueeze(1).expand_as(x)
-    return empty.scatter_reduce(0, index, x, reduction, include_self=False)
 
 
 def _check_batch(batch: Tensor, num_graphs: int, num_nodes: int) -> None:

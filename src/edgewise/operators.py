@@ -16,7 +16,7 @@ from torch import Tensor
 from edgewise.errors import EdgewiseError, preview
 from edgewise.graph import check_channels, check_edges
 from edgewise.kernels.attention import balance_columns
-from edgewise.kernels.outer import outer_pattern, outer_values
+from edgewise.kernels.outer import outer_values
 from edgewise.kernels.pattern import Pattern, stack
 from edgewise.kernels.products import product
 
@@ -125,7 +125,7 @@ class DoublyStochastic:
     @cached_property
     def formed(self) -> SparseOperator:
         """The two-hop matrix with its entries stored, if it fits into memory."""
-        both = outer_pattern(self.factor.pattern)
+        both = self.factor.pattern.outer
         return SparseOperator(both, outer_values(self.factor.pattern, self.factor.value, both))
 
     def to_dense(self) -> Float[Tensor, "nodes nodes channels"]:

@@ -101,21 +101,19 @@ class _AttentionRows(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         target, source, weight, log_total = ctx.saved_tensors
         pattern, grad = ctx.pattern, grads[0].contiguous()
-        grad_score, grad_edge = torch.empty_like(weight), None
+        grad_score = torch.empty_like(weight)
+        grad_edge = torch.empty_like(weight) if ctx.needs_input_grad[1] else None
         grad_target, grad_source = torch.empty_like(target), torch.empty_like(source)
         start, column = pattern.start.numpy(), pattern.column.numpy()
         turned = pattern.transpose
         with backend.running:
             _attend_backward(start, column, target.detach().numpy(), source.detach().numpy(),
-                             ctx.slope, weight.numpy(), grad.numpy(), grad_score.numpy(),
-                             grad_target.numpy(), pattern.channels)  # fmt: skip
+                             ctx.slope, weight.numpy(), grad.numpy(), log_total.numpy(),
+                             grad_score.numpy(), grad_target.numpy(),
+                             None if grad_edge is None else grad_edge.numpy(),
+                             pattern.channels)  # fmt: skip
             _sum_by_node(turned.pattern.start.numpy(), turned.order.numpy(), grad_score.numpy(),
                          grad_source.numpy(), pattern.channels)  # fmt: skip
-        if ctx.needs_input_grad[1]:
-            # f / total, not weight / edge: right also where the edge value is zero.
-            score = entry_scores(pattern, target, source, ctx.slope)
-            row_dot = weight.new_zeros(len(log_total)).index_add(0, pattern.row, weight * grad)
-            grad_edge = torch.exp(score - log_total[pattern.row]) * (grad - row_dot[pattern.row])
         return None, grad_edge, grad_target, grad_source, None
 
 
@@ -178,8 +176,9 @@ def _attend(  # type: ignore[no-untyped-def]
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _attend_backward(  # type: ignore[no-untyped-def]
-    start, column, target, source, slope, weight, grad, grad_score, grad_target, channels
-):
+    start, column, target, source, slope, weight, grad, log_total, grad_score, grad_target,
+    grad_edge, channels,
+):  # fmt: skip
     nodes, heads = target.shape
     for i in prange(nodes):
         for head in range(heads):
@@ -192,8 +191,13 @@ def _attend_backward(  # type: ignore[no-untyped-def]
                 dot += weight[e] * grad[e]
             for e in range(first, last):
                 change = weight[e] * (grad[e] - dot)
-                if target[i, head] + source[column[e], head] <= 0:
+                pair = target[i, head] + source[column[e], head]
+                if pair <= 0:
                     change *= slope
+                if grad_edge is not None:
+                    # f / total, not weight / edge: right also where the edge value is zero.
+                    share = np.exp(_leaky(pair, slope) - log_total[i * channels + q])
+                    grad_edge[e] = share * (grad[e] - dot)
                 grad_score[e] = change
                 grad_target[i, head] += change
 

@@ -28,7 +28,7 @@ from edgewise.kernels.hubs import (
     source_gradients,
     target_gradients,
 )
-from edgewise.kernels.outer import outer_pattern, plain_outer_values
+from edgewise.kernels.outer import plain_outer_values
 from edgewise.kernels.pattern import Pattern
 from edgewise.kernels.products import plain_product
 
@@ -78,7 +78,7 @@ def plain_hub_attention(
     masks: Float[Tensor, "2 links"] | None,
 ) -> Float[Tensor, "nodes channels width"]:
     """The same with ``E`` formed, in torch: the reference, and the path off the CPU."""
-    both = outer_pattern(factor)
+    both = factor.outer
     rows = both.num_nodes * both.channels
     score = entry_scores(both, target, source, slope)
     highest = score.new_full((rows,), -torch.inf).scatter_reduce(

@@ -1,74 +1,15 @@
-"""``B B^T`` on its own pattern, entry by entry: what a doubly stochastic operator stands for.
-
-The pattern reaches two hops of ``B``, so it is counted, and refused, before it is stored.
-"""
+"""``B B^T`` on its own pattern, entry by entry: what a doubly stochastic operator stands for."""
 
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 import torch
 from jaxtyping import Float
 from numba import njit, prange
 from torch import Tensor
 
-from edgewise.errors import EdgewiseError
 from edgewise.kernels import backend
-from edgewise.kernels.memory import memory_limit
-from edgewise.kernels.pattern import Pattern
-
-# Column, value and gradient, and the same for the transpose: what training holds per entry.
-BYTES_PER_ENTRY = 32
-# Counting visits every two-step path; past this many the bound is answer enough.
-COUNTABLE_PATHS = 20_000_000_000
-
-
-def outer_pattern(factor: Pattern) -> Pattern:
-    """The pattern of ``B B^T``.
-
-    Raises:
-        EdgewiseError: If it would not fit into half of the machine's memory.
-    """
-    hub_size = factor.transpose.pattern.start.diff().cpu()
-    paths = int((hub_size * hub_size).sum())
-    if paths * BYTES_PER_ENTRY > memory_limit():
-        _refuse_if_too_large(factor, paths, int(hub_size.max()))
-    nodes, channels, device = factor.num_nodes, factor.channels, factor.start.device
-    matrix = scipy.sparse.csr_array(
-        (
-            np.ones(factor.num_entries, dtype=np.float32),
-            factor.stacked_column.cpu().numpy(),
-            factor.start.cpu().numpy(),
-        ),
-        shape=(nodes * channels, nodes * channels),
-    )
-    both = matrix @ matrix.T
-    both.sort_indices()
-    return Pattern(
-        nodes,
-        channels,
-        torch.from_numpy(both.indptr.astype(np.int64)).to(device),
-        torch.from_numpy((both.indices // channels).astype(np.int32)).to(device),
-    )
-
-
-def _refuse_if_too_large(factor: Pattern, paths: int, largest: int) -> None:
-    entries, about = paths, "up to "
-    if paths <= COUNTABLE_PATHS:
-        turned = factor.transpose.pattern
-        with backend.running:
-            counts = _count(factor.start.cpu().numpy(), factor.column.cpu().numpy(),
-                            turned.start.cpu().numpy(), turned.column.cpu().numpy(),
-                            factor.num_nodes, factor.channels)  # fmt: skip
-        entries, about = int(counts.sum()), ""
-    needed, limit = entries * BYTES_PER_ENTRY, memory_limit()
-    if needed > limit:
-        raise EdgewiseError(
-            f"the two-hop pattern of these edges has {about}{entries:,} entries "
-            f"({needed / 2**30:.1f} GiB to train on; its largest hub alone joins {largest:,} "
-            f"nodes), more than the {limit / 2**30:.1f} GiB allowed; use convolution, row "
-            "normalisation, or attention without adaptation, or cap the largest hubs"
-        )
+from edgewise.kernels.pattern import RUNS, Pattern
 
 
 def outer_values(
@@ -137,27 +78,6 @@ def _factor_arrays(factor: Pattern) -> tuple[Any, ...]:
         turned.pattern.column.numpy(),
         turned.order.numpy(),
     )
-
-
-# The kernels below work through the rows in a few long runs, each with its own dense row of
-# sums: clearing only what a row has touched costs less than making a new one.
-RUNS = 64
-
-
-@njit(parallel=True, cache=True)
-def _count(start, column, hub_start, member, nodes, channels):  # type: ignore[no-untyped-def]
-    rows = nodes * channels
-    counts = np.zeros(rows, np.int64)
-    for run in prange(RUNS):
-        seen = np.full(nodes, -1, np.int64)
-        for r in range(run * rows // RUNS, (run + 1) * rows // RUNS):
-            for e in range(start[r], start[r + 1]):
-                hub = column[e] * channels + r % channels
-                for m in range(hub_start[hub], hub_start[hub + 1]):
-                    if seen[member[m]] != r:
-                        seen[member[m]] = r
-                        counts[r] += 1
-    return counts
 
 
 @njit(parallel=True, cache=True)

@@ -7,9 +7,20 @@ side by side and the concatenation over channels is a reshape. A batch is block 
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from jaxtyping import Int
+from numba import njit, prange
 from torch import Tensor
+
+from edgewise.errors import EdgewiseError
+from edgewise.kernels import backend
+from edgewise.kernels.memory import memory_limit
+
+# Column, value and gradient, and the same for the transpose: what training holds per entry.
+BYTES_PER_ENTRY = 32
+# Counting visits every two-step path; past this many the bound is answer enough.
+COUNTABLE_PATHS = 20_000_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +50,25 @@ class Pattern:
     @cached_property
     def transpose(self) -> "Transpose":
         """The same entries by columns; built once."""
-        order = torch.sort(self.stacked_column, stable=True).indices
-        counts = torch.bincount(self.stacked_column, minlength=self.num_nodes * self.channels)
+        order, start = _sorted(self.stacked_column, self.num_nodes * self.channels)
         node = (self.row // self.channels).int()
-        pattern = Pattern(self.num_nodes, self.channels, _starts(counts), node[order])
+        pattern = Pattern(self.num_nodes, self.channels, start, node[order])
         return Transpose(pattern, order.int())
+
+    @cached_property
+    def paths(self) -> int:
+        """How many pairs of entries share a column: the terms of ``B B^T``."""
+        hub_size = self.transpose.pattern.start.diff()
+        return int((hub_size * hub_size).sum())
+
+    @cached_property
+    def outer(self) -> "Pattern":
+        """The pattern of ``B B^T``, two hops of this one; built once.
+
+        Raises:
+            EdgewiseError: If it would not fit into half of the machine's memory.
+        """
+        return _outer_pattern(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +93,113 @@ def stack(
     channels: int,
 ) -> tuple[Pattern, Int[Tensor, " entries"]]:
     """Sort entries into a pattern; also give the order they were taken in."""
+    by_column, _ = _sorted(column.long(), num_nodes)
     stacked = row.long() * channels + channel
-    order = torch.argsort(stacked * num_nodes + column)
-    counts = torch.bincount(stacked, minlength=num_nodes * channels)
-    return Pattern(num_nodes, channels, _starts(counts), column[order].int()), order
+    by_row, start = _sorted(stacked[by_column], num_nodes * channels)
+    order = by_column[by_row]
+    return Pattern(num_nodes, channels, start, column[order].int()), order
 
 
-def _starts(counts: Int[Tensor, " rows"]) -> Int[Tensor, " rows_and_one"]:
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+def _sorted(
+    key: Int[Tensor, " entries"], keys: int
+) -> tuple[Int[Tensor, " entries"], Int[Tensor, " keys_and_one"]]:
+    """The entries by ascending key, in their order among equals, and where each key begins."""
+    if key.device.type == "cpu" and backend.compiled():
+        order, start = torch.empty_like(key), key.new_zeros(keys + 1)
+        _count_into_place(key.numpy(), order.numpy(), start.numpy())
+        return order, start
+    counts = torch.bincount(key, minlength=keys)
+    return torch.sort(key, stable=True).indices, torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+@njit(cache=True)
+def _count_into_place(key, order, start):  # type: ignore[no-untyped-def]
+    """Linear in entries and keys, where a sort would compare."""
+    for k in key:
+        start[k + 1] += 1
+    for k in range(1, len(start)):
+        start[k] += start[k - 1]
+    place = start[:-1].copy()
+    for e in range(len(key)):
+        order[place[key[e]]] = e
+        place[key[e]] += 1
+
+
+def _outer_pattern(factor: Pattern) -> Pattern:
+    if factor.paths * BYTES_PER_ENTRY > memory_limit():
+        _refuse_if_too_large(factor)
+    counts = _counts(factor)
+    start = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    column = torch.empty(int(start[-1]), dtype=torch.int32)
+    turned = factor.transpose.pattern
+    with backend.running:
+        _fill(factor.start.cpu().numpy(), factor.column.cpu().numpy(), turned.start.cpu().numpy(),
+              turned.column.cpu().numpy(), start.numpy(), column.numpy(), factor.num_nodes,
+              factor.channels)  # fmt: skip
+    device = factor.start.device
+    return Pattern(factor.num_nodes, factor.channels, start.to(device), column.to(device))
+
+
+def _counts(factor: Pattern) -> Int[Tensor, " rows"]:
+    """How many entries each row of ``B B^T`` has."""
+    turned = factor.transpose.pattern
+    with backend.running:
+        counts = _count(factor.start.cpu().numpy(), factor.column.cpu().numpy(),
+                        turned.start.cpu().numpy(), turned.column.cpu().numpy(),
+                        factor.num_nodes, factor.channels)  # fmt: skip
+    return torch.from_numpy(counts)
+
+
+def _refuse_if_too_large(factor: Pattern) -> None:
+    entries, about = factor.paths, "up to "
+    if entries <= COUNTABLE_PATHS:
+        entries, about = int(_counts(factor).sum()), ""
+    needed, limit = entries * BYTES_PER_ENTRY, memory_limit()
+    if needed > limit:
+        largest = int(factor.transpose.pattern.start.diff().max())
+        raise EdgewiseError(
+            f"the two-hop pattern of these edges has {about}{entries:,} entries "
+            f"({needed / 2**30:.1f} GiB to train on; its largest hub alone joins {largest:,} "
+            f"nodes), more than the {limit / 2**30:.1f} GiB allowed; use convolution, row "
+            "normalisation, or attention without adaptation, or cap the largest hubs"
+        )
+
+
+# The kernels below work through the rows in a few long runs, each with its own dense row of
+# sums: clearing only what a row has touched costs less than making a new one.
+RUNS = 64
+
+
+@njit(parallel=True, cache=True)
+def _count(start, column, hub_start, member, nodes, channels):  # type: ignore[no-untyped-def]
+    rows = nodes * channels
+    counts = np.zeros(rows, np.int64)
+    for run in prange(RUNS):
+        seen = np.full(nodes, -1, np.int64)
+        for r in range(run * rows // RUNS, (run + 1) * rows // RUNS):
+            for e in range(start[r], start[r + 1]):
+                hub = column[e] * channels + r % channels
+                for m in range(hub_start[hub], hub_start[hub + 1]):
+                    if seen[member[m]] != r:
+                        seen[member[m]] = r
+                        counts[r] += 1
+    return counts
+
+
+@njit(parallel=True, cache=True)
+def _fill(  # type: ignore[no-untyped-def]
+    start, column, hub_start, member, both_start, both_column, nodes, channels
+):
+    rows = nodes * channels
+    for run in prange(RUNS):
+        seen = np.full(nodes, -1, np.int64)
+        for r in range(run * rows // RUNS, (run + 1) * rows // RUNS):
+            filled = both_start[r]
+            for e in range(start[r], start[r + 1]):
+                hub = column[e] * channels + r % channels
+                for m in range(hub_start[hub], hub_start[hub + 1]):
+                    if seen[member[m]] != r:
+                        seen[member[m]] = r
+                        both_column[filled] = member[m]
+                        filled += 1
+            both_column[both_start[r] : filled].sort()

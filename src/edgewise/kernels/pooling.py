@@ -1,0 +1,91 @@
+"""The nodes of each graph to one row: their largest, mean or summed values."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numba import njit, prange
+from torch import Tensor
+
+from edgewise.kernels import backend
+
+
+def pool(
+    x: Float[Tensor, "nodes width"], graph: Int[Tensor, " nodes"], num_graphs: int, how: str
+) -> Float[Tensor, "graphs width"]:
+    """``how`` is ``"max"``, ``"mean"`` or ``"sum"``. A graph without nodes gives zeros."""
+    if how == "max" and backend.compiled(x):
+        return _LargestOfGraph.apply(x, graph, num_graphs)
+    return plain_pool(x, graph, num_graphs, how)
+
+
+def plain_pool(
+    x: Float[Tensor, "nodes width"], graph: Int[Tensor, " nodes"], num_graphs: int, how: str
+) -> Float[Tensor, "graphs width"]:
+    """The same in torch: the reference, and the path off the CPU."""
+    empty = x.new_zeros(num_graphs, x.size(1))
+    if how == "sum":
+        return empty.index_add(0, graph, x)
+    reduction = {"max": "amax", "mean": "mean"}[how]
+    index = graph.unsqueeze(1).expand_as(x)
+    return empty.scatter_reduce(0, index, x, reduction, include_self=False)
+
+
+class _LargestOfGraph(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
+        x, graph = x.detach().contiguous(), graph.long()
+        out = x.new_empty(num_graphs, x.size(1))
+        share = torch.empty_like(out)
+        with backend.running:
+            _largest(x.numpy(), graph.numpy(), out.numpy(), share.numpy())
+        ctx.save_for_backward(x, graph, out, share)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        x, graph, out, share = ctx.saved_tensors
+        grad_x = torch.empty_like(x)
+        with backend.running:
+            _largest_backward(x.numpy(), graph.numpy(), out.numpy(), (grads[0] * share).numpy(),
+                              grad_x.numpy())  # fmt: skip
+        return grad_x, None, None
+
+
+# Atoms that a symmetry exchanges are equally large; like torch, each gets its share of the
+# gradient.
+@njit(parallel=True, cache=True)
+def _largest(x, graph, out, share):  # type: ignore[no-untyped-def]
+    """The largest values, and one over the number of nodes that have them."""
+    nodes, width = x.shape
+    blocks = (width + 63) // 64
+    for block in prange(blocks):
+        first, last = block * 64, min(width, block * 64 + 64)
+        for g in range(len(out)):
+            for f in range(first, last):
+                out[g, f], share[g, f] = -np.inf, 0
+        for i in range(nodes):
+            g = graph[i]
+            for f in range(first, last):
+                if x[i, f] > out[g, f] or np.isnan(x[i, f]):
+                    out[g, f] = x[i, f]
+        for i in range(nodes):
+            g = graph[i]
+            for f in range(first, last):
+                share[g, f] += x[i, f] == out[g, f]
+        for g in range(len(out)):
+            for f in range(first, last):
+                if share[g, f] > 0:
+                    share[g, f] = 1 / share[g, f]
+                elif out[g, f] == -np.inf:
+                    out[g, f] = 0
+
+
+@njit(parallel=True, cache=True)
+def _largest_backward(x, graph, out, grad, grad_x):  # type: ignore[no-untyped-def]
+    nodes, width = x.shape
+    for i in prange(nodes):
+        g = graph[i]
+        for f in range(width):
+            grad_x[i, f] = grad[g, f] if x[i, f] == out[g, f] else 0
