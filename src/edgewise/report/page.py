@@ -1,6 +1,5 @@
 """Put the report together, and write it."""
 
-from importlib.resources import files
 from pathlib import Path
 
 from edgewise.errors import EdgewiseError
@@ -13,16 +12,15 @@ from edgewise.report.embedding_map import map_section
 from edgewise.report.headline import banner, headline, metrics_table
 from edgewise.report.labels import labels_section
 from edgewise.report.learning import learning_section
-from edgewise.report.markup import Markup, as_markup, element, joined
+from edgewise.report.markup import element
 from edgewise.report.mistakes import mistakes_section
 from edgewise.report.ranking import ranking_section
 from edgewise.report.results import Results, read_results
 from edgewise.report.settings import origin_section, settings_section
+from edgewise.report.shell import Sections, whole_page
 from edgewise.report.theme import drawing
 from edgewise.report.values import values_section
 from edgewise.runs import Run, check_data
-
-Sections = list[tuple[str, str, Markup]]  # anchor, title and body of each
 
 
 def write_report(run: Run, opened: Opened | None = None) -> Path:
@@ -42,7 +40,13 @@ def write_report(run: Run, opened: Opened | None = None) -> Path:
     if opened is None:
         opened, reason = _reopened(run)
     with drawing():
-        page = _page(results, _sections(results, model, opened, reason))
+        page = whole_page(
+            f"{run.source.name}: Edgewise report",
+            headline(results),
+            _sections(results, model, opened, reason),
+            f"Made by Edgewise {run.versions.get('edgewise', '')}.",
+            banner(results),
+        )
     path = run.folder / "report.html"
     write_atomically(path, page)
     return path
@@ -82,29 +86,3 @@ def _sections(results: Results, model: Fitted, opened: Opened | None, reason: st
     notes = () if opened is None else opened.notes
     found.append(("origin", "Where it comes from", origin_section(results.run, notes)))
     return found
-
-
-def _page(results: Results, sections: Sections) -> str:
-    links = (element("a", title, href=f"#{anchor}") for anchor, title, _ in sections)
-    bodies = (
-        element("section", element("h2", title), body, id=anchor)
-        for anchor, title, body in sections
-    )
-    style = files("edgewise.report").joinpath("page.css").read_text(encoding="utf-8")
-    main = element("main", banner(results), joined(bodies, "\n"))
-    head = (
-        '<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        # Whatever the file holds, a browser will fetch nothing for it.
-        '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        f"<title>{as_markup(results.run.source.name)}: Edgewise report</title>\n"
-        f"<style>\n{style}</style>"
-    )
-    header = element("header", headline(results), element("nav", *links, aria_label="Sections"))
-    footer = element("footer", f"Made by Edgewise {results.run.versions.get('edgewise', '')}.")
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n'
-        f"<body>\n{header}\n{main}\n{footer}\n</body>\n</html>\n"
-    )
