@@ -17,6 +17,7 @@ from edgewise.commands.progress import progress_bar
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from edgewise.paper.tables import Table
     from edgewise.runs import OnEpoch
     from edgewise.training import Epoch
 
@@ -34,6 +35,18 @@ class Console:
         """A sentence for people."""
         if not self.quiet and not self.as_json:
             typer.echo(text)
+
+    def table(self, table: "Table") -> None:
+        """A table: drawn within the width of a terminal, Markdown in a pipe or a log."""
+        from rich.console import Console as Terminal
+
+        from edgewise.commands.terminal_table import drawn_for_terminal
+
+        terminal = Terminal()
+        if self.quiet or self.as_json or not terminal.is_terminal:
+            self.tell(f"\n{table.markdown()}")
+        else:
+            terminal.print(drawn_for_terminal(table, terminal.width))
 
     def event(self, name: str, **content: Any) -> None:
         """A line of JSON for machines."""

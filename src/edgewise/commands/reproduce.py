@@ -23,21 +23,24 @@ def reproduce(
     jobs: Annotated[int | None, typer.Option(help="processes (one a core)", min=1)] = None,
     results: Annotated[Path, typer.Option(help="folder of the results")] = Path("reproduction"),
     out: Annotated[
-        Path | None, typer.Option(help="folder for Markdown, CSV and HTML (that of the results)")
+        Path | None, typer.Option(help="folder for page, tables and figure (that of the results)")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
 ) -> None:
     """Run what is missing of the paper's tables, and put its numbers beside ours.
 
     Every finished run is on disk at once: stop the command when you like, and call it again to go
-    on. With --runs 0 it only writes the tables of what is there.
+    on. Then index.html draws what each component adds and the paper against ours; tables.md and a
+    CSV for each table hold the numbers, figure-2.svg the classes of the training subsets. With
+    --runs 0 it only writes these from what is there.
     """
     import os
 
     from edgewise.paper.execution import run_all
     from edgewise.paper.experiments import PROTOCOLS, RUNS, Experiment, plan
-    from edgewise.paper.output import write_tables
-    from edgewise.paper.printed import SPLITS
+    from edgewise.paper.networks import count_networks
+    from edgewise.paper.output import all_tables, write_output
+    from edgewise.paper.printed import SPLITS, TITLES
     from edgewise.paper.results import Results
 
     console = Console(quiet=quiet)
@@ -54,7 +57,13 @@ def reproduce(
             show(f"{name}, about {left / 60:.0f} min left", done, total)
 
         run_all(asked, found, jobs or os.cpu_count() or 1, on_result, interrupt)
-    for path in write_tables(found, out or results, console.tell):
+    networks = count_networks()
+    for name, reason in networks.unavailable.items():
+        console.tell(f"{TITLES[name]} is left out of Table 1 and Figure 2: {reason}")
+    tables = all_tables(found, networks.sizes)
+    for table in tables:
+        console.table(table)
+    for path in write_output(found, networks, tables, out or results):
         console.tell(f"wrote {path}")
     if interrupt():
         raise typer.Exit(128 + interrupt.signal)

@@ -18,6 +18,7 @@ class Results:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.lines: dict[Experiment, dict[str, Any]] = {}
+        self._cells: dict[tuple[str, ...], dict[int, dict[str, Any]]] = {}
         self.outdated = 0
         for path in sorted(self.folder.glob("reproduce-*.jsonl")):
             whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
@@ -35,7 +36,7 @@ class Results:
                 f"{where} is not a result ({error}); delete the line, and it is run again"
             ) from error
         if current:
-            self.lines[experiment] = line
+            self._keep(experiment, line)
         else:
             self.outdated += 1
 
@@ -51,15 +52,20 @@ class Results:
             stream.write(json.dumps(line) + "\n")
             stream.flush()
             os.fsync(stream.fileno())
-        self.lines[experiment] = line
+        self._keep(experiment, line)
 
-    def values(self, part: str, **where: Any) -> dict[int, float]:
+    def _keep(self, experiment: Experiment, line: dict[str, Any]) -> None:
+        self.lines[experiment] = line
+        e = experiment
+        cell = self._cells.setdefault((e.dataset, e.split, e.protocol, e.row), {})
+        cell[e.run] = line
+
+    def values(
+        self, part: str, dataset: str, split: str, protocol: str, row: str
+    ) -> dict[int, float]:
         """The scores of one cell by run."""
-        return {
-            e.run: float(line[part])
-            for e, line in self.lines.items()
-            if all(getattr(e, name) == value for name, value in where.items())
-        }
+        runs = self._cells.get((dataset, split, protocol, row), {})
+        return {run: float(line[part]) for run, line in runs.items()}
 
 
 def _end_last_line(path: Path) -> None:

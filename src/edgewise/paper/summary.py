@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scipy.stats import t as student
 
-from edgewise.paper.printed import BASELINE
+from edgewise.paper.printed import BASELINE, Printed
 from edgewise.paper.results import Results
 
 
@@ -21,7 +21,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean difference of two rows over the same splits and seeds, with its 95 % interval."""
+    """The mean difference of two rows over the same splits and seeds, with its 95 % interval.
+
+    A single run has no interval: its ends are NaN.
+    """
 
     mean: float
     low: float
@@ -36,26 +39,30 @@ class Difference:
 
 def cell(results: Results, part: str, dataset: str, split: str, protocol: str, row: str) -> Cell:
     """A cell of a table; no runs where nothing is known."""
-    values = list(
-        results.values(part, dataset=dataset, split=split, protocol=protocol, row=row).values()
-    )
+    values = list(results.values(part, dataset, split, protocol, row).values())
     if not values:
         return Cell(math.nan, math.nan, 0)
     spread = statistics.stdev(values) if len(values) > 1 else math.nan
     return Cell(statistics.fmean(values), spread, len(values))
 
 
+def reached(found: Cell, printed: Printed) -> bool:
+    """Whether an accuracy is no lower than the paper's mean less twice its standard deviation."""
+    return 100 * found.mean >= printed.mean - 2 * printed.spread
+
+
 def difference(
     results: Results, dataset: str, split: str, protocol: str, row: str, baseline: str = ""
 ) -> Difference:
     """How much better a row is than its baseline in the test part, run by run."""
-    where = {"dataset": dataset, "split": split, "protocol": protocol}
-    ours = results.values("test", **where, row=row)
-    theirs = results.values("test", **where, row=baseline or BASELINE[row])
+    ours = results.values("test", dataset, split, protocol, row)
+    theirs = results.values("test", dataset, split, protocol, baseline or BASELINE[row])
     pairs = [ours[run] - theirs[run] for run in sorted(ours.keys() & theirs.keys())]
-    if len(pairs) < 2:
-        return Difference(math.nan, math.nan, math.nan, len(pairs))
+    if not pairs:
+        return Difference(math.nan, math.nan, math.nan, 0)
     mean = statistics.fmean(pairs)
+    if len(pairs) == 1:
+        return Difference(mean, math.nan, math.nan, 1)
     error = statistics.stdev(pairs) / math.sqrt(len(pairs))
     half = float(student.ppf(0.975, len(pairs) - 1)) * error
     return Difference(mean, mean - half, mean + half, len(pairs))

@@ -1,12 +1,12 @@
-"""The paper's tables beside ours, and their forms: Markdown, CSV, terminal."""
+"""The paper's tables beside ours, as Markdown and CSV."""
 
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from edgewise.data.citation import load_citation
+from edgewise.paper.networks import Size
 from edgewise.paper.printed import (
     BASELINE,
     CITATION,
@@ -21,10 +21,11 @@ from edgewise.paper.printed import (
     Printed,
 )
 from edgewise.paper.results import Results
-from edgewise.paper.summary import Cell, Difference, cell, difference
+from edgewise.paper.summary import Cell, Difference, cell, difference, reached
+from edgewise.report.wording import count
 
 NOTHING = "none"
-_PROTOCOL = {
+PROTOCOL = {
     "fixed": "one fixed split, runs differ in their initial weights, as in the paper",
     "random": "another random split for each run",
 }
@@ -32,7 +33,7 @@ _PROTOCOL = {
 
 @dataclass(frozen=True)
 class Table:
-    """A title, a header, rows of words, and what is to be said below."""
+    """A title, a header, rows of words, and what is to be said below; ``**`` marks bold words."""
 
     name: str  # of its file
     title: str
@@ -47,18 +48,19 @@ class Table:
 
     def csv(self) -> str:
         text = io.StringIO(newline="")
-        csv.writer(text, lineterminator="\n").writerows([self.header, *self.rows])
+        plain = [[cell.replace("**", "") for cell in row] for row in self.rows]
+        csv.writer(text, lineterminator="\n").writerows([self.header, *plain])
         return text.getvalue()
 
 
-def table_1() -> Table:
-    """The citation networks, counted as they are read."""
-    counted = {dataset: _counts(dataset) for dataset in CITATION}
+def table_1(sizes: Mapping[str, Size]) -> Table:
+    """The citation networks that could be read, counted as they are read."""
+    datasets = [dataset for dataset in CITATION if dataset in sizes]
     rows = []
     for place, name in enumerate(("nodes", "edges", "node features", "classes")):
         cells = [name]
-        for dataset in CITATION:
-            ours, theirs = counted[dataset][place], TABLE_1[dataset][place]
+        for dataset in datasets:
+            ours, theirs = sizes[dataset][place], TABLE_1[dataset][place]
             cells.append(f"{ours:,}" if ours == theirs else f"{ours:,} ({theirs:,})")
         rows.append(tuple(cells))
     note = (
@@ -66,33 +68,33 @@ def table_1() -> Table:
         "far to the right, and the files of CiteSeer and PubMed hold citations of papers without "
         "features and of papers by themselves, which are dropped."
     )
-    header = ("", *(TITLES[dataset] for dataset in CITATION))
+    header = ("", *(TITLES[dataset] for dataset in datasets))
     return Table("table-1", "Table 1: the citation networks", header, tuple(rows), (note,))
 
 
-def _counts(dataset: str) -> tuple[int, int, int, int]:
-    graph, _ = load_citation(dataset)
-    assert graph.class_names is not None
-    return graph.num_nodes, graph.num_edges, graph.num_features, len(graph.class_names)
-
-
-def table_2(results: Results, protocol: str, datasets: Sequence[str] = CITATION) -> Table:
-    """Accuracy of every row, the paper's in brackets."""
+def table_2(
+    results: Results,
+    protocol: str,
+    datasets: Sequence[str] = CITATION,
+    shown: Sequence[str] = ROWS_2,
+) -> Table:
+    """Accuracy of the rows, the paper's in brackets."""
     columns = [(dataset, split) for dataset in datasets for split in SPLITS]
     rows = []
-    for row in ROWS_2:
+    for row in shown:
         cells = [
             _accuracy(cell(results, "test", *column, protocol, row), TABLE_2[(row, *column)])
             for column in columns
         ]
         rows.append((row, *cells))
     counts = _runs(
-        [cell(results, "test", *c, protocol, row).runs for c in columns for row in ROWS_2]
+        [cell(results, "test", *c, protocol, row).runs for c in columns for row in shown]
     )
+    star = " `*`: weighted loss." if any(row.endswith("*") for row in shown) else ""
     note = (
         f"Test accuracy in percent, mean and standard deviation over {counts}; "
-        f"{_PROTOCOL[protocol]}. In brackets what the paper prints. `*`: weighted loss. Bold: no "
-        "lower than the paper's mean less twice its standard deviation."
+        f"{PROTOCOL[protocol]}. In brackets what the paper prints.{star} Bold: no lower than the "
+        "paper's mean less twice its standard deviation."
     )
     header = ("", *(f"{TITLES[dataset]} {split}" for dataset, split in columns))
     title = f"Table 2, {protocol} split{'s' if protocol == 'random' else ''}"
@@ -108,17 +110,17 @@ def comparisons(results: Results, protocol: str, datasets: Sequence[str] = CITAT
         rows.append((f"{row} over {baseline}", *cells))
     note = (
         "Percentage points of test accuracy, with the 95 % interval of the mean paired difference "
-        f"(Student's t; same split, same seed); {_PROTOCOL[protocol]}. Bold: the interval leaves "
-        "out zero."
+        f"(Student's t; same split, same seed); {PROTOCOL[protocol]}. A single run has no "
+        "interval. Bold: the interval leaves out zero."
     )
     header = ("", *(f"{TITLES[dataset]} {split}" for dataset, split in columns))
     title = f"Gain over the baseline, {protocol} split{'s' if protocol == 'random' else ''}"
     return Table(f"gains-{protocol}", title, header, tuple(rows), (note,))
 
 
-def table_3(results: Results) -> Table:
+def table_3(results: Results, datasets: Sequence[str] = MOLECULES) -> Table:
     """Molecules: every row, the paper's in brackets."""
-    columns = [(dataset, part) for dataset in MOLECULES for part in ("validation", "test")]
+    columns = [(dataset, part) for dataset in datasets for part in ("validation", "test")]
     rows = []
     for row in ROWS_3:
         cells = []
@@ -129,7 +131,7 @@ def table_3(results: Results) -> Table:
     counts = _runs(
         [
             cell(results, "test", dataset, "molecules", "random", row).runs
-            for dataset in MOLECULES
+            for dataset in datasets
             for row in ROWS_3
         ]
     )
@@ -147,8 +149,7 @@ def _accuracy(found: Cell, printed: Printed) -> str:
     if not found.runs:
         return f"{NOTHING} {shown}"
     text = f"{100 * found.mean:.1f}" + _spread(100 * found.spread, 1)
-    reached = 100 * found.mean >= printed.mean - 2 * printed.spread
-    return f"{f'**{text}**' if reached else text} {shown}"
+    return f"{f'**{text}**' if reached(found, printed) else text} {shown}"
 
 
 def _score(found: Cell, printed: Printed) -> str:
@@ -165,10 +166,17 @@ def _spread(value: float, digits: int) -> str:
 def _gain(found: Difference) -> str:
     if math.isnan(found.mean):
         return NOTHING
-    text = f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
+    mean, low, high = (_points(value) for value in (found.mean, found.low, found.high))
+    if math.isnan(found.low):
+        return mean
+    text = f"{mean} [{low}, {high}]"
     return f"**{text}**" if found.certain else text
+
+
+def _points(share: float) -> str:
+    return f"{round(100 * share, 1) + 0.0:+.1f}"  # zero has no minus
 
 
 def _runs(counts: list[int]) -> str:
     low, high = min(counts), max(counts)
-    return f"{high} runs" if low == high else f"{low} to {high} runs"
+    return count(high, "run") if low == high else f"{low} to {high} runs"

@@ -75,6 +75,12 @@ def figure(width: float = WIDTH, height: float = 2.9) -> tuple[Figure, Axes]:
     return drawn, drawn.subplots()
 
 
+def panels(count: int, width: float = WIDTH, height: float = 2.9) -> tuple[Figure, list[Axes]]:
+    """An empty figure of that many inches, and its axes side by side, on the same scales."""
+    drawn = Figure(figsize=(width, height), layout="constrained")
+    return drawn, list(drawn.subplots(1, count, sharex=True, sharey=True, squeeze=False)[0])
+
+
 def series(number: int) -> str:
     """The colour of a class or curve, by its number."""
     return f"series-{number % SERIES}"
