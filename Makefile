@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export EDGEWISE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test check format benchmarks clean
+.PHONY: help setup demo test check format benchmarks tables clean
 
 help:
 	@echo "make demo        train on a graph whose labels hang on its edges, and see what the edges add"
@@ -17,6 +17,7 @@ help:
 	@echo "make check       lint, types and tests"
 	@echo "make format      format the code"
 	@echo "make benchmarks  run every benchmark and write benchmarks/results/*.json"
+	@echo "make tables      write the tables of README and docs from the results, and stage both"
 	@echo "make clean       remove the virtual environment and caches"
 
 setup: $(READY)
@@ -49,6 +50,14 @@ benchmarks: setup
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/batching.py
 	$(BIN)/python benchmarks/tables.py
+
+# A run may be adding results, so the tables are made from what is staged, not from the folder.
+RUNS := benchmarks/results/reproduce-*.jsonl
+tables: setup
+	git add $(RUNS)
+	folder=$$(mktemp -d) && git ls-files '$(RUNS)' | git checkout-index --stdin --prefix=$$folder/ && \
+	  $(BIN)/python benchmarks/tables.py --runs $$folder/benchmarks/results && rm -r $$folder
+	git add README.md docs/reproduction.md benchmarks/results/networks.json
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,17 +1,30 @@
-"""Write the benchmark tables of the README from benchmarks/results/*.json.
+"""Write the tables of README.md and docs/reproduction.md from benchmarks/results.
 
     python benchmarks/tables.py
+    python benchmarks/tables.py --check  # write nothing; fail where a table is not up to date
 
 Each table stands between the lines `<!-- NAME -->` and `<!-- /NAME -->`. A test fails when the
-README and the results disagree.
+documents and the results disagree. `make tables` also stages both for a commit.
 """
 
+import argparse
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+
+from edgewise.paper.networks import Size, count_networks
+from edgewise.paper.output import all_tables, main_tables
+from edgewise.paper.results import Results
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
+# Kept, because the tests that compare documents with results must not need the data.
+SIZES = RESULTS / "networks.json"
+PAPER_TABLES = (
+    "table-1", "table-2-fixed", "gains-fixed", "table-2-random", "gains-random", "table-3"
+)  # fmt: skip
+NOT_RUN = "Not run yet."
 
 
 def epoch_table() -> str:
@@ -55,16 +68,64 @@ def scaling_table() -> str:
     return "\n".join(lines)
 
 
-def with_tables(readme: str) -> str:
-    """The README with every table as the results have it."""
-    for name, table in (("epoch", epoch_table()), ("scaling", scaling_table())):
+def network_sizes() -> dict[str, Size]:
+    """The sizes of the citation networks as they were last counted."""
+    return {name: tuple(size) for name, size in json.loads(SIZES.read_text()).items()}
+
+
+def count_again() -> None:
+    """Count the networks that can be had here, and keep what is known of the others."""
+    sizes = network_sizes() | count_networks().sizes
+    lines = (f"  {json.dumps(name)}: {json.dumps(size)}" for name, size in sizes.items())
+    SIZES.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def documents(runs: Path) -> dict[Path, dict[str, str]]:
+    """For each document the tables in it, by name.
+
+    Args:
+        runs: The folder with the results of `edgewise reproduce`.
+    """
+    results = Results(runs)
+    known = {table.name: table.markdown() for table in all_tables(results, network_sizes())}
+    short = "\n\n".join(table.markdown() for table in main_tables(results))
+    return {
+        ROOT / "README.md": {
+            "paper": short or NOT_RUN,
+            "epoch": epoch_table(),
+            "scaling": scaling_table(),
+        },
+        ROOT / "docs" / "reproduction.md": {
+            name: known.get(name, NOT_RUN) for name in PAPER_TABLES
+        },
+    }
+
+
+def with_tables(path: Path, tables: Mapping[str, str]) -> str:
+    """The text of a document with every table as the results have it."""
+    text = path.read_text()
+    for name, table in tables.items():
         block = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
-        readme, count = block.subn(lambda m, t=table: m[1] + t + m[2], readme)
+        text, count = block.subn(lambda m, t=table: m[1] + t + m[2], text)
         if count != 1:
-            raise SystemExit(f"README.md has {count} blocks named {name}, expected one")
-    return readme
+            raise SystemExit(f"{path} has {count} blocks named {name}, expected one")
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, fail where stale")
+    parser.add_argument("--runs", type=Path, default=RESULTS, help="folder of the paper's runs")
+    args = parser.parse_args()
+    if not args.check:
+        count_again()
+    for path, tables in documents(args.runs).items():
+        text = with_tables(path, tables)
+        if args.check and text != path.read_text():
+            raise SystemExit(f"{path} does not show the results; run: make tables")
+        if not args.check:
+            path.write_text(text)
 
 
 if __name__ == "__main__":
-    path = ROOT / "README.md"
-    path.write_text(with_tables(path.read_text()))
+    main()
