@@ -158,4 +158,5 @@ def test_the_command_runs_what_is_missing_and_nothing_else(tmp_path):
     assert second.stdout.startswith("1 of 1 runs are there; 0 to do")
     (found,) = Results(tmp_path).lines.values()
     assert found["test"] > 0.8
-    assert {"tables.md", "table-2-fixed.csv"} <= {path.name for path in tmp_path.iterdir()}
+    files = {path.name for path in tmp_path.iterdir()}
+    assert {"index.html", "tables.md", "table-2-fixed.csv", "figure-2.svg"} <= files

@@ -16,13 +16,14 @@ from edgewise.commands.console import Console
 from edgewise.commands.reproduce import reproduce
 from edgewise.commands.terminal_table import drawn_for_terminal
 from edgewise.errors import EdgewiseError
+from edgewise.models import VARIANTS
 from edgewise.paper import networks as counting
 from edgewise.paper.ablation import COMPONENTS, known_gains, limits, printed_gain
 from edgewise.paper.agreement import pairs
 from edgewise.paper.experiments import plan
 from edgewise.paper.networks import Networks, count_networks
 from edgewise.paper.output import all_tables, main_tables, write_output
-from edgewise.paper.printed import TABLE_2, TABLE_3
+from edgewise.paper.printed import BASELINE, TABLE_2, TABLE_3
 from edgewise.paper.results import Results
 from edgewise.paper.summary import Difference, difference
 from edgewise.paper.tables import Table
@@ -142,6 +143,22 @@ def test_without_data_and_results_there_is_still_a_page(tmp_path):
     paths = write_output(results, NOTHING, all_tables(results, {}), tmp_path)
     assert [path.name for path in paths] == ["index.html", "tables.md"]
     assert "no data could be read" in check_whole(page_of(tmp_path)).words
+
+
+def has(row):
+    """The components of a row, by the settings it is run with."""
+    made = VARIANTS[row]
+    found = {"D": made.normalize == "doubly_stochastic", "M": made.directed}
+    return {**found, "A": made.adapt} if made.layer == "attention" else found
+
+
+def test_the_labels_of_the_ablation_name_the_components_that_are_added():
+    for label, row in COMPONENTS.items():
+        baseline, added = label.split(" + ")
+        assert BASELINE[row] == baseline
+        assert not any(has(baseline).values())
+        everything = added in ("both", "all")
+        assert has(row) == {name: everything or name == added for name in has(row)}
 
 
 def test_every_component_stands_alone_against_its_baseline(tmp_path):
