@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 import edgewise as ew
 from edgewise.errors import EdgewiseError
+from edgewise.operators import cut
 
 MAKERS = {
     "doubly_stochastic": ew.doubly_stochastic,
@@ -245,3 +246,38 @@ def test_arguments_are_not_changed(name, digraph):
     assert torch.equal(edge_index, before[0])
     assert torch.equal(value, before[1])
     assert torch.equal(x, noise(nodes, 2))
+
+
+@EVERY_OPERATOR
+@given(parts=st.lists(graphs(max_channels=1), min_size=1, max_size=5), data=st.data())
+def test_a_cut_is_the_operator_of_the_chosen_graphs(name, parts, data):
+    """Also what is built from it: products both ways, and the formed matrix and its pattern."""
+    parts = [drawn_for(name, part) for part in parts]
+    sizes = [part.num_nodes for part in parts]
+    offset = torch.tensor([0, *sizes]).cumsum(0)
+    chosen = data.draw(st.permutations(range(len(parts))))[: data.draw(st.integers(1, len(parts)))]
+    whole = MAKERS[name](*side_by_side(parts))
+    expected = MAKERS[name](*side_by_side([parts[k] for k in chosen]))
+    found = cut(whole, offset, torch.tensor(chosen))
+    x = noise(expected.shape[0], 2)
+    assert torch.equal(found.to_dense(), expected.to_dense())
+    assert torch.equal(found @ x, expected @ x)
+    assert torch.equal(found.T @ x, expected.T @ x)
+    mine, theirs = found.formed.pattern, expected.formed.pattern
+    assert torch.equal(found.formed.value, expected.formed.value)
+    for one, other in ((mine, theirs), (mine.outer, theirs.outer)):
+        assert torch.equal(one.start, other.start)
+        assert torch.equal(one.column, other.column)
+        assert torch.equal(one.transpose.order, other.transpose.order)
+        assert torch.equal(one.transpose.inverse, other.transpose.inverse)
+        assert torch.equal(one.transpose.pattern.column, other.transpose.pattern.column)
+        assert torch.equal(one.transpose.pattern.start, other.transpose.pattern.start)
+
+
+def side_by_side(parts):
+    """Graphs of one channel as one graph."""
+    first, edges = 0, []
+    for part in parts:
+        edges.append(part.edge_index + first)
+        first += part.num_nodes
+    return torch.cat(edges, dim=1), torch.cat([part.edge_attr for part in parts]), first

@@ -16,7 +16,7 @@ from edgewise.metrics import score
 from edgewise.problems import molecule_problem, node_problem
 from edgewise.recipe import Recipe, make_recipe
 from edgewise.tasks import Task, balanced_weights
-from edgewise.training import Fitting, fit_member, make_trainer, seed_of
+from edgewise.training import Fitting, MoleculeTrainer, fit_member, make_trainer, seed_of
 
 SMILES = (
     *("CCO", "CCN", "CCCl", "c1ccccc1", "CC(=O)O", "CCCC", "C1CCCCC1", "c1ccncc1", "CC#N", "CBr"),
@@ -194,6 +194,21 @@ def test_what_is_restored_goes_on_bit_for_bit(nodes, kind):
     second.restore_best()
     assert repr(second.history) == repr(whole.history)
     assert torch.equal(second.trainer.outputs(), whole.trainer.outputs())
+
+
+@pytest.mark.parametrize("layer", ["conv", "attention"])
+def test_sets_too_large_to_keep_their_operators_train_alike(layer, monkeypatch):
+    truth = torch.arange(20.0).reshape(-1, 1)
+    problem, _ = molecules(Task("regression", ("a",)), truth)
+    recipe = make_recipe("molecules", layer=layer, hidden=4, epochs=8, batch_size=7)
+    kept = fit_member(problem, recipe).trainer
+    monkeypatch.setattr("edgewise.training.MOST_ROWS", 0)
+    built = fit_member(problem, recipe).trainer
+    assert isinstance(kept, MoleculeTrainer)
+    assert isinstance(built, MoleculeTrainer)
+    assert kept.operators
+    assert not built.operators
+    assert_close(kept.outputs(), built.outputs())
 
 
 def test_losses_that_leave_the_numbers_end_with_a_sentence(nodes):

@@ -222,7 +222,10 @@ class GraphModel(_ChannelNetwork):
         self, x: Features, operators: list[Operator], batch: Tensor, num_graphs: int
     ) -> Float[Tensor, "graphs width"]:
         """Each graph as the linear layer meets it: its nodes, pooled."""
-        return pool(elu(self.embed(x, operators)), batch, num_graphs, self.pooling)
+        h = self.embed(x, operators)
+        if self.pooling == "max":  # ELU increases, so it can wait until few values are left
+            return elu(pool(h, batch, num_graphs, "max"))
+        return pool(elu(h), batch, num_graphs, self.pooling)
 
 
 def _check_batch(batch: Tensor, num_graphs: int, num_nodes: int) -> None:

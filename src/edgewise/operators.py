@@ -17,7 +17,7 @@ from edgewise.errors import EdgewiseError, preview
 from edgewise.graph import check_channels, check_edges
 from edgewise.kernels.attention import balance_columns
 from edgewise.kernels.outer import outer_values
-from edgewise.kernels.pattern import Pattern, stack
+from edgewise.kernels.pattern import Pattern, PatternCut, cut_pattern, stack
 from edgewise.kernels.products import product
 
 
@@ -145,6 +145,39 @@ class DoublyStochastic:
 
 
 Operator = SparseOperator | DoublyStochastic
+
+
+@dataclass(frozen=True, eq=False)
+class _DoublyStochasticCut(DoublyStochastic):
+    """Some graphs of a batch; their two-hop matrix is cut from that of the whole."""
+
+    whole: DoublyStochastic
+
+    @cached_property
+    def formed(self) -> SparseOperator:
+        cut = self.factor.pattern
+        assert isinstance(cut, PatternCut)
+        return _cut_entries(self.whole.formed, cut.offset, cut.chosen)
+
+
+def cut(
+    whole: Operator, offset: Int[Tensor, " graphs_and_one"], chosen: Int[Tensor, " chosen"]
+) -> Operator:
+    """The operator of some graphs, out of that of many which nothing joins, on the CPU.
+
+    Args:
+        whole: Of all graphs, one after the other.
+        offset: The first node of each graph, and behind them the number of nodes.
+        chosen: The graphs wanted, in this order.
+    """
+    if isinstance(whole, SparseOperator):
+        return _cut_entries(whole, offset, chosen)
+    return _DoublyStochasticCut(_cut_entries(whole.factor, offset, chosen), whole)
+
+
+def _cut_entries(whole: SparseOperator, offset: Tensor, chosen: Tensor) -> SparseOperator:
+    pattern = cut_pattern(whole.pattern, offset, chosen)
+    return SparseOperator(pattern, whole.value[pattern.place])
 
 
 def doubly_stochastic(

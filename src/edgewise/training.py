@@ -15,11 +15,13 @@ from edgewise.graph import Graph
 from edgewise.layers import Features
 from edgewise.metrics import headline
 from edgewise.models import GraphModel, NodeModel
-from edgewise.operators import Operator
+from edgewise.operators import Operator, cut
 from edgewise.problems import MoleculeProblem, NodeProblem, Problem
 from edgewise.recipe import Architecture, Recipe
 
 EVALUATION_BATCH = 256  # molecules at a time where no gradient is needed
+# Atoms times channels up to which a set's operators are kept: about 1 GiB for attention.
+MOST_ROWS = 8_000_000
 Model = NodeModel | GraphModel
 
 
@@ -50,14 +52,38 @@ def graph_inputs(
     return compact_features(graph.x), model.operators(edge_index, edge_attr, graph.num_nodes)
 
 
+def molecule_operators(model: GraphModel, molecules: MoleculeSet) -> list[Operator] | None:
+    """The operators of all molecules at once, to cut batches from; None if they are too many."""
+    if len(molecules.x) * model.edge_channels > MOST_ROWS:
+        return None
+    b = molecules.batch(torch.arange(len(molecules)))
+    return model.operators(b.edge_index, b.edge_attr, len(b.x))
+
+
+def propagate_batch(
+    model: GraphModel, molecules: MoleculeSet, rows: Tensor, operators: list[Operator] | None
+) -> Tensor:
+    """The outputs of a model for one batch, along operators from :func:`molecule_operators`."""
+    b = molecules.batch(rows)
+    if operators is None:
+        return model(b.x, b.edge_index, b.edge_attr, b.graph, b.num_graphs)
+    cuts = {id(whole): cut(whole, molecules.node_offset, rows) for whole in operators}
+    return model.propagate(b.x, [cuts[id(whole)] for whole in operators], b.graph, b.num_graphs)
+
+
 @torch.no_grad()
-def molecule_outputs(model: GraphModel, molecules: MoleculeSet, rows: Tensor) -> Tensor:
+def molecule_outputs(
+    model: GraphModel,
+    molecules: MoleculeSet,
+    rows: Tensor,
+    operators: list[Operator] | None = None,
+) -> Tensor:
     """The outputs of a model for some molecules, in their order."""
     model.eval()
-    parts = []
-    for chosen in rows.split(EVALUATION_BATCH) if len(rows) else ():
-        b = molecules.batch(chosen)
-        parts.append(model(b.x, b.edge_index, b.edge_attr, b.graph, b.num_graphs))
+    parts = [
+        propagate_batch(model, molecules, chosen, operators)
+        for chosen in (rows.split(EVALUATION_BATCH) if len(rows) else ())
+    ]
     return torch.cat(parts) if parts else torch.zeros(0, model.head.out_features)
 
 
@@ -146,21 +172,24 @@ class MoleculeTrainer(Trainer):
     ) -> None:
         super().__init__(problem, model, recipe, member, weight)
         self.graphs, self.molecules = model, problem.molecules
+        self.operators = molecule_operators(model, problem.molecules)
 
     def _pass(self) -> float:
         order = self.split.train[torch.randperm(len(self.split.train))]
         total = 0.0
         for rows in order.split(self.recipe.batch_size):
-            b = self.molecules.batch(rows)
-            outputs = self.graphs(b.x, b.edge_index, b.edge_attr, b.graph, b.num_graphs)
+            outputs = propagate_batch(self.graphs, self.molecules, rows, self.operators)
             total += len(rows) * self._step(outputs, self.truth[rows])
         return total / len(order)
 
     def validation_outputs(self) -> Tensor:
-        return molecule_outputs(self.graphs, self.molecules, self.split.validation)
+        return self._outputs_of(self.split.validation)
 
     def outputs(self) -> Tensor:
-        return molecule_outputs(self.graphs, self.molecules, torch.arange(len(self.molecules)))
+        return self._outputs_of(torch.arange(len(self.molecules)))
+
+    def _outputs_of(self, rows: Tensor) -> Tensor:
+        return molecule_outputs(self.graphs, self.molecules, rows, self.operators)
 
 
 def make_trainer(problem: Problem, recipe: Recipe, member: int = 0) -> Trainer:

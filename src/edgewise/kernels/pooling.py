@@ -68,8 +68,8 @@ def _largest(x, graph, out, share):  # type: ignore[no-untyped-def]
         for i in range(nodes):
             g = graph[i]
             for f in range(first, last):
-                if x[i, f] > out[g, f] or np.isnan(x[i, f]):
-                    out[g, f] = x[i, f]
+                value, highest = x[i, f], out[g, f]
+                out[g, f] = value if value > highest or value != value else highest
         for i in range(nodes):
             g = graph[i]
             for f in range(first, last):

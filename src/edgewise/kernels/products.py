@@ -110,21 +110,30 @@ def _array(tensor: Tensor) -> Any:
     return tensor.detach().contiguous().numpy()
 
 
+# In both kernels the first entry of a row is assigned and the others are added: many rows have
+# one entry only, and need not be cleared before.
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _multiply(start, column, order, value, z, out, channels):  # type: ignore[no-untyped-def]
     nodes, groups_out, width = out.shape
-    groups_in = z.shape[1]
-    for r in prange(nodes * groups_out):
-        i, group = r // groups_out, r % groups_out
-        for f in range(width):
-            out[i, group, f] = 0
-        for q in range(group * channels // groups_out, (group + 1) * channels // groups_out):
-            source = q * groups_in // channels
-            for e in range(start[i * channels + q], start[i * channels + q + 1]):
-                weight = value[e if order is None else order[e]]
-                j = column[e]
+    summed, shared = channels // groups_out, channels // z.shape[1]
+    for i in prange(nodes):
+        for group in range(groups_out):
+            empty = True
+            for q in range(group * summed, (group + 1) * summed):
+                source = q // shared
+                for e in range(start[i * channels + q], start[i * channels + q + 1]):
+                    weight = value[e if order is None else order[e]]
+                    j = column[e]
+                    if empty:
+                        for f in range(width):
+                            out[i, group, f] = weight * z[j, source, f]
+                        empty = False
+                    else:
+                        for f in range(width):
+                            out[i, group, f] += weight * z[j, source, f]
+            if empty:
                 for f in range(width):
-                    out[i, group, f] += weight * z[j, source, f]
+                    out[i, group, f] = 0
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
@@ -133,17 +142,25 @@ def _multiply_and_sample(  # type: ignore[no-untyped-def]
 ):
     """The product with ``grad``, and beside it the dot of ``z`` and ``grad`` at every entry."""
     nodes, groups, width = grad_z.shape
-    for r in prange(nodes * groups):
-        i, group = r // groups, r % groups
-        for f in range(width):
-            grad_z[i, group, f] = 0
-        for q in range(group * channels // groups, (group + 1) * channels // groups):
-            for e in range(start[i * channels + q], start[i * channels + q + 1]):
-                weight = value[e]
-                j = column[e]
-                dot = weight * 0
+    summed = channels // groups
+    for i in prange(nodes):
+        for group in range(groups):
+            empty = True
+            for q in range(group * summed, (group + 1) * summed):
+                for e in range(start[i * channels + q], start[i * channels + q + 1]):
+                    weight = value[e]
+                    j = column[e]
+                    dot = weight * 0
+                    for f in range(width):
+                        dot += z[i, group, f] * grad[j, q, f]
+                    sampled[e] = dot
+                    if empty:
+                        for f in range(width):
+                            grad_z[i, group, f] = weight * grad[j, q, f]
+                        empty = False
+                    else:
+                        for f in range(width):
+                            grad_z[i, group, f] += weight * grad[j, q, f]
+            if empty:
                 for f in range(width):
-                    dot += z[i, group, f] * grad[j, q, f]
-                for f in range(width):
-                    grad_z[i, group, f] += weight * grad[j, q, f]
-                sampled[e] = dot
+                    grad_z[i, group, f] = 0
