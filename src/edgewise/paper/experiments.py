@@ -130,7 +130,7 @@ def run_experiment(experiment: Experiment, data: Data) -> dict[str, Any]:
     """Train once; gives a line of results."""
     start = time.perf_counter()
     recipe = experiment.recipe
-    problem = _problem(recipe, data)
+    problem = make_problem(recipe, data)
     if experiment.row == "RF":
         assert isinstance(problem, MoleculeProblem)
         predicted, epochs = fit_forest(problem, recipe.seed), {}
@@ -158,7 +158,8 @@ def _trainer(experiment: Experiment, problem: Problem) -> Trainer:
     return make_trainer(problem, experiment.recipe)
 
 
-def _problem(recipe: Recipe, data: Data) -> Problem:
+def make_problem(recipe: Recipe, data: Data) -> Problem:
+    """The problem of a recipe: a split of the data, and what they look like to a model."""
     assert recipe.split_seed is not None
     if isinstance(data, Graph):
         assert data.class_names is not None

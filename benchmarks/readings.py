@@ -1,0 +1,194 @@
+"""Where the paper is silent: our reading against others, on splits that the tables do not use.
+
+    python benchmarks/readings.py            # all questions, about an hour on two cores
+    python benchmarks/readings.py features   # one of them
+
+Every run differs from the paper preset in one answer to one question. Results are appended to
+benchmarks/results/readings.jsonl, one line a run, so the script can be stopped and continued;
+`make tables` puts their means into docs/reproduction.md.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from edgewise.graph import Graph
+from edgewise.kernels.backend import set_num_threads
+from edgewise.metrics import headline
+from edgewise.paper.experiments import Data, Experiment, load_data, make_problem
+from edgewise.training import Fitting, make_trainer
+
+RESULTS = Path(__file__).parent / "results" / "readings.jsonl"
+SEEDS = range(100, 104)  # the tables use seeds and splits 0 to 19
+OURS = "as we read it"
+
+
+class UnweightedValidation(Fitting):
+    """Stops by the plain validation loss, whatever the training loss weighs."""
+
+    def _validated(self) -> tuple[float, float]:
+        weight, self.trainer.weight = self.trainer.weight, None
+        found = super()._validated()
+        self.trainer.weight = weight
+        return found
+
+
+def best_weights(fitting: Fitting) -> None:
+    while not fitting.done:
+        fitting.step()
+    fitting.restore_best()
+
+
+def last_weights(fitting: Fitting) -> None:
+    while not fitting.done:
+        fitting.step()
+
+
+def stop_like_gat(fitting: Fitting) -> None:
+    """Go on while loss or accuracy gets better, keep the weights where both were at their best."""
+    best = {}
+    lowest, highest, waited = float("inf"), 0.0, 0
+    while waited < fitting.recipe.patience and len(fitting.history) < fitting.recipe.epochs:
+        epoch = fitting.step()
+        loss, accuracy = epoch.validation_loss, epoch.validation_score
+        if loss <= lowest and accuracy >= highest:
+            best = {k: v.clone() for k, v in fitting.trainer.model.state_dict().items()}
+        waited = 0 if loss <= lowest or accuracy >= highest else waited + 1
+        lowest, highest = min(lowest, loss), max(highest, accuracy)
+    fitting.trainer.model.load_state_dict(best)
+
+
+def rows_sum_to_one(graph: Graph) -> Graph:
+    return replace(graph, x=graph.x / graph.x.sum(1, keepdim=True).clamp(min=1))
+
+
+def loops_first(graph: Graph) -> Graph:
+    """Self-loops before direction is encoded: 1, 1 and 2 in its three channels."""
+    nodes = torch.arange(graph.num_nodes).expand(2, -1)
+    edges = graph.edge_index[:, graph.edge_index[0] != graph.edge_index[1]]
+    ones = torch.ones(edges.size(1) + graph.num_nodes, 1)
+    return replace(graph, edge_index=torch.cat([edges, nodes], dim=1), edge_attr=ones)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One answer to a question: what it changes."""
+
+    change: Callable[[Graph], Graph] = lambda graph: graph
+    settings: dict[str, Any] = field(default_factory=dict)
+    train: Callable[[Fitting], None] = best_weights
+    fitting: type[Fitting] = Fitting
+
+
+# By question: the data set, the rows it is asked of, and the other answers.
+QUESTIONS: dict[str, tuple[str, tuple[str, ...], dict[str, Reading]]] = {
+    "features": (
+        "cora",
+        ("GCN", "EGNN(C)"),
+        {"rows of the features sum to 1": Reading(rows_sum_to_one)},
+    ),
+    "weights": ("cora", ("GCN", "EGNN(C)"), {"the last weights": Reading(train=last_weights)}),
+    "stopping": (
+        "cora",
+        ("GCN", "EGNN(C)"),
+        {"stop by loss and accuracy, as GAT's code": Reading(train=stop_like_gat)},
+    ),
+    "loops": ("cora", ("EGNN(C)",), {"self-loops before direction": Reading(loops_first)}),
+    "validation": (
+        "cora",
+        ("EGNN(C)*", "EGNN(A)*"),
+        {"validation loss not weighted": Reading(fitting=UnweightedValidation)},
+    ),
+    "molecules": (
+        "freesolv",
+        ("EGNN(C)",),
+        {
+            "8 molecules in a step": Reading(settings={"batch_size": 8}),
+            "32 molecules in a step": Reading(settings={"batch_size": 32}),
+            "64 molecules in a step": Reading(settings={"batch_size": 64}),
+            "targets not scaled": Reading(settings={"scale_targets": False}),
+            "every pair of elements a channel": Reading(settings={"pair_threshold": 0}),
+        },
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one answer."""
+
+    dataset: str
+    split: str
+    row: str
+    answer: str
+    seed: int
+
+
+def all_jobs(questions: list[str]) -> dict[Job, Reading]:
+    jobs: dict[Job, Reading] = {}
+    for name in questions:
+        dataset, rows, others = QUESTIONS[name]
+        splits = ("molecules",) if dataset == "freesolv" else ("sparse", "dense")
+        for seed in SEEDS:
+            for split in splits:
+                for row in rows:
+                    for answer, reading in {OURS: Reading(), **others}.items():
+                        jobs[Job(dataset, split, row, answer, seed)] = reading
+    return jobs
+
+
+def known() -> dict[Job, dict[str, Any]]:
+    found = {}
+    for line in RESULTS.read_text().splitlines() if RESULTS.exists() else []:
+        content = json.loads(line)
+        found[Job(**{name: content[name] for name in Job.__dataclass_fields__})] = content
+    return found
+
+
+_data: dict[str, Data] = {}
+
+
+def run(job: Job) -> dict[str, Any]:
+    set_num_threads(1)
+    data = _data.setdefault(job.dataset, load_data(job.dataset))
+    reading = all_jobs(list(QUESTIONS))[job]
+    if isinstance(data, Graph):
+        data = reading.change(data)
+    experiment = Experiment(job.dataset, job.split, "random", job.row, job.seed)
+    recipe = replace(experiment.recipe, **reading.settings)
+    problem = make_problem(recipe, data)
+    fitting = reading.fitting(make_trainer(problem, recipe))
+    reading.train(fitting)
+    predicted = problem.task.meaning(fitting.trainer.outputs()).numpy()
+    scores = {}
+    for part in ("validation", "test"):
+        rows = problem.split.parts()[part].numpy()
+        scores[part] = headline(problem.task, predicted[rows], problem.truth.numpy()[rows])
+    return {**vars(job), **{part: round(score, 5) for part, score in scores.items()}}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    # argparse holds the default against the choices, too.
+    parser.add_argument("questions", nargs="*", choices=[*QUESTIONS, []], default=[])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    done = known()
+    missing = [job for job in all_jobs(args.questions or list(QUESTIONS)) if job not in done]
+    with multiprocessing.get_context("spawn").Pool(args.jobs) as pool:
+        for line in pool.imap_unordered(run, missing):
+            with RESULTS.open("a") as stream:
+                stream.write(json.dumps(line) + "\n")
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    main()
