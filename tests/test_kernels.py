@@ -1,5 +1,6 @@
 """A compiled kernel gives what its plain version gives, values and gradients."""
 
+import math
 from contextlib import contextmanager
 from math import sqrt
 
@@ -13,6 +14,7 @@ from torch.nn.functional import elu
 from torch.testing import assert_close
 
 import edgewise as ew
+from edgewise import features
 from edgewise.kernels import attention, backend, outer, products
 from edgewise.kernels.activation import drop, elu_and_drop
 from edgewise.kernels.dropout import draw_key, kept_factors, plain_kept
@@ -60,6 +62,19 @@ def test_products_agree_for_any_width_and_groups(transposed, graph, groups, widt
         lambda value, z: products.plain_product(pattern, value, z, transposed=transposed),
         noise(pattern.num_entries),
         noise(graph.num_nodes, groups, width, seed=1),
+    )
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@given(graph=graphs(), groups=groups)
+def test_products_add_up_their_channels(transposed, graph, groups):
+    pattern = loops_of(graph, groups)
+    way = {"transposed": transposed}
+    assert_same(
+        lambda value, z: products.product(pattern, value, z, summed=True, **way),
+        lambda value, z: products.plain_product(pattern, value, z, **way).sum(1, keepdim=True),
+        noise(pattern.num_entries),
+        noise(graph.num_nodes, groups, 3, seed=1),
     )
 
 
@@ -162,9 +177,11 @@ def test_one_thread_and_two_give_the_same_bits():
         leaf = x.clone().requires_grad_()
         weight = value.clone().requires_grad_()
         loops = ew.add_self_loops(edge_index, weight, 50)
-        out = elu_and_drop(ew.doubly_stochastic(*loops, 50) @ leaf, 0.4, key=3)
+        bias = torch.zeros(15, requires_grad=True)
+        out = (ew.doubly_stochastic(*loops, 50) @ leaf).flatten(1)
+        out = elu_and_drop(out, bias, 0.4, key=3)
         out.pow(2).sum().backward()
-        return out, leaf.grad, weight.grad, kept_factors(77, 10_000, 0.6, x)
+        return out, leaf.grad, weight.grad, bias.grad, kept_factors(77, 10_000, 0.6, x)
 
     with threads(1):
         alone = results()
@@ -179,23 +196,35 @@ def test_the_number_of_threads_reaches_torch_and_numba():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@given(key=st.integers(0, 2**62 - 1), p=st.floats(0, 0.95), rows=st.integers(0, 40))
-def test_elu_and_dropout_together_are_elu_then_dropout(dtype, key, p, rows):
+@given(
+    key=st.integers(0, 2**62 - 1),
+    p=st.just(0.0) | st.floats(0, 0.95),
+    rows=st.integers(0, 40),
+    reach=st.sampled_from([4.0, 200.0]),
+)
+def test_bias_elu_and_dropout_together_are_the_three_one_by_one(dtype, key, p, rows, reach):
     results = []
-    for function in (elu_and_drop, lambda x, p, key: drop(elu(x), p, key)):
-        x = (4 * noise(rows, 5, seed=rows)).to(dtype)
-        x[:1] = 0.0
-        x.requires_grad_()
-        out = function(x, p, key)
+    for function in (elu_and_drop, lambda x, bias, p, key: drop(elu(x + bias), p, key)):
+        x, bias = (reach * noise(rows, 5, seed=rows)).to(dtype), noise(5, seed=2).to(dtype)
+        x[:1] = -bias
+        leaves = (x.requires_grad_(), bias.requires_grad_())
+        out = function(x, bias, p, key)
         (out * noise(rows, 5, seed=1).to(dtype)).sum().backward()
-        results.append((out, x.grad))
+        results.append((out, *(leaf.grad for leaf in leaves)))
     for one, other in zip(*results, strict=True):
         assert_close(one, other, rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=1e-6)
 
 
+def test_what_is_no_number_stays_none_through_elu():
+    x = torch.tensor([[math.nan, -math.inf, math.inf]])
+    out = elu_and_drop(x, None, 0.0, 0)
+    assert out.isnan().tolist() == [[True, False, False]]
+    assert out[0, 1:].tolist() == [-1.0, math.inf]
+
+
 def test_dropout_of_features_that_do_not_stand_in_order_touches_the_same_elements():
     x = torch.randn(7, 11).T  # not contiguous
-    assert torch.equal(elu_and_drop(x, 0.5, 3) == 0, drop(torch.ones(11, 7), 0.5, 3) == 0)
+    assert torch.equal(elu_and_drop(x, None, 0.5, 3) == 0, drop(torch.ones(11, 7), 0.5, 3) == 0)
 
 
 @given(
@@ -212,6 +241,13 @@ def test_sparse_features_multiply_as_dense_ones_do(rows, columns, density, seed)
     assert_same(lambda w: sparse @ w, lambda w: x @ w, noise(columns, 3, seed=1))
     with ew.plain_kernels():
         assert_same(lambda w: sparse @ w, lambda w: x @ w, noise(columns, 3, seed=1))
+
+
+def test_many_words_a_column_are_summed_by_rows_alike():
+    x = noise(500, 4).clamp(min=0)
+    sparse = ew.sparse_features(x)
+    assert len(sparse.value) > features.ENTRIES_A_COLUMN * 4
+    assert_same(lambda w: sparse @ w, lambda w: x @ w, noise(4, 3, seed=1))
 
 
 def test_dropped_sparse_features_lose_the_same_entries_compiled_and_plain():

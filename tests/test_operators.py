@@ -43,6 +43,7 @@ def test_every_operator_equals_its_dense_truth(name, graph):
     assert operator.channels == graph.edge_attr.size(1)
     assert_close(operator.to_dense(), expected, **CLOSE)
     assert_close(operator @ x, torch.einsum("ijp,jf->ipf", expected, x), **CLOSE)
+    assert_close(operator.mean(x), expected.mean(2) @ x, **CLOSE)
 
 
 @EVERY_OPERATOR

@@ -5,12 +5,17 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
+from numba import njit, prange
 from torch import Tensor
 
 from edgewise.graph import check_features
 from edgewise.kernels import backend
 from edgewise.kernels.dropout import kept_factors
 from edgewise.kernels.products import multiply
+
+# With more entries a column than this, the gradient of a weight is summed by rows, in so many
+# parts whatever the number of threads.
+ENTRIES_A_COLUMN, PARTS = 64, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +98,33 @@ class _Multiply(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
         x = ctx.features
+        if len(x.value) > ENTRIES_A_COLUMN * x.shape[1]:
+            return None, _by_rows(x, grads[0])
         out = grads[0].new_empty(x.shape[1], 1, grads[0].size(1))
         multiply(x.column_start, x.row, x.order, x.value, grads[0].unsqueeze(1), out)
         return None, out.squeeze(1)
+
+
+def _by_rows(x: SparseFeatures, grad: Float[Tensor, "nodes out"]) -> Float[Tensor, "features out"]:
+    """``x.T @ grad`` in the order of the rows: the result is small and stays at hand."""
+    shares = torch.linspace(0, len(x.value), PARTS + 1).long()
+    part = torch.searchsorted(x.start, shares)
+    sums = grad.new_empty(PARTS, x.shape[1], grad.size(1))
+    with backend.running:
+        _sum_by_rows(part.numpy(), backend.unsigned(x.start), backend.unsigned(x.column),
+                     x.value.numpy(), grad.contiguous().numpy(), sums.numpy())  # fmt: skip
+    return sums.sum(0)
+
+
+@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+def _sum_by_rows(part, start, column, value, grad, sums):  # type: ignore[no-untyped-def]
+    for p in prange(PARTS):
+        sums[p] = 0
+        for i in range(part[p], part[p + 1]):
+            for e in range(start[i], start[i + 1]):
+                weight, j = value[e], column[e]
+                for f in range(grad.shape[1]):
+                    sums[p, j, f] += weight * grad[i, f]
 
 
 def _starts(index: Int[Tensor, " entries"], count: int) -> Int[Tensor, " count_and_one"]:

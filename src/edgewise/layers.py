@@ -120,8 +120,13 @@ class _ChannelLayer(nn.Module):
             )
 
     def _joined(self, out: Float[Tensor, "nodes channels width"]) -> Float[Tensor, "nodes joined"]:
-        out = out.flatten(1) if self.concat else out.mean(1)
-        return out if self.bias is None else out + self.bias
+        return out.flatten(1) if self.concat else out.mean(1)
+
+    def biased(self, out: Float[Tensor, "nodes joined"]) -> Float[Tensor, "nodes joined"]:
+        """What :meth:`unbiased` gives, with the bias; without gradients in the same memory."""
+        if self.bias is None:
+            return out
+        return out + self.bias if torch.is_grad_enabled() else out.add_(self.bias)
 
     def extra_repr(self) -> str:
         heads = f", heads={self.heads}" if self.heads > 1 else ""
@@ -182,8 +187,13 @@ class ChannelConv(_ChannelLayer):
 
     def propagate(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """The layer along edges that are an operator already."""
+        return self.biased(self.unbiased(x, edges))
+
+    def unbiased(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
+        """As :meth:`propagate`, without the bias."""
         self._check(x, edges, self.edge_channels)
-        return self._joined(edges @ _mapped(x, self.weight))
+        h = _mapped(x, self.weight)
+        return self._joined(edges @ h) if self.concat else edges.mean(h)
 
 
 class ChannelAttention(_ChannelLayer):
@@ -283,6 +293,10 @@ class ChannelAttention(_ChannelLayer):
 
     def propagate(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """The layer along edges that are an operator already."""
+        return self.biased(self.unbiased(x, edges))
+
+    def unbiased(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
+        """As :meth:`propagate`, without the bias."""
         h, target, source = self._scored(x, edges)
         if self.normalize == "doubly_stochastic" and self._leaves_unformed(edges):
             p = self.dropout if self.training else 0.0
@@ -311,6 +325,13 @@ class ChannelAttention(_ChannelLayer):
 
     def adapt(self, x: Features, edges: Operator) -> tuple[Float[Tensor, "nodes out"], Operator]:
         """As :meth:`propagate`, and the adapted edges beside it."""
+        out, adapted = self.adapt_unbiased(x, edges)
+        return self.biased(out), adapted
+
+    def adapt_unbiased(
+        self, x: Features, edges: Operator
+    ) -> tuple[Float[Tensor, "nodes out"], Operator]:
+        """As :meth:`adapt`, without the bias."""
         h, target, source = self._scored(x, edges)
         adapted = self._adapted(edges, target, source)
         return self._along(h, adapted), adapted
@@ -340,9 +361,8 @@ class ChannelAttention(_ChannelLayer):
         if isinstance(edges, DoublyStochastic):
             pattern, value = edges.factor.pattern, edges.factor.value
             first, second = self._dropped(value, 2)
-            return self._joined(
-                product(pattern, first, product(pattern, second, h, transposed=True))
-            )
+            pooled = product(pattern, second, h, transposed=True)
+            return self._joined(product(pattern, first, pooled))
         (value,) = self._dropped(edges.value, 1)
         return self._joined(product(edges.pattern, value, h))
 

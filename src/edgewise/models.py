@@ -2,7 +2,6 @@
 
 from typing import cast
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import elu
@@ -95,12 +94,10 @@ class _ChannelNetwork(nn.Module):
         edges = operators[0]
         for layer, operator in zip(self._steps()[:-1], operators, strict=False):
             if isinstance(layer, ChannelAttention) and self.adapts:
-                out, edges = layer.adapt(h, edges)
+                out, edges = layer.adapt_unbiased(h, edges)
             else:
-                out = layer.propagate(h, operator)
-            # `out` is nobody else's: without gradients its memory can be used again.
-            in_place = not torch.is_grad_enabled()
-            h = elu_and_drop(out, p, draw_key()) if p > 0 else elu(out, inplace=in_place)
+                out = layer.unbiased(h, operator)
+            h = elu_and_drop(out, layer.bias, p, draw_key() if p > 0 else 0)
         return h, edges if self.adapts else operators[-1]
 
     def _steps(self) -> list[ChannelConv | ChannelAttention]:
@@ -127,6 +124,7 @@ class NodeModel(_ChannelNetwork):
         architecture: Layers, normalisation, depth, width; see :data:`VARIANTS`.
 
     Example:
+        >>> import torch
         >>> model = NodeModel(1433, 7, edge_channels=3, architecture=VARIANTS["EGNN(A)"])
         >>> x, edges = torch.rand(4, 1433), torch.tensor([[0, 1], [1, 2]])
         >>> model(x, edges, torch.ones(2, 3)).shape

@@ -41,6 +41,11 @@ class SparseOperator:
         """``x`` is ``[nodes, features]``, or ``[nodes, channels, features]``: one each."""
         return product(self.pattern, self.value, _per_channel(x, self.shape))
 
+    def mean(self, x: Tensor) -> Float[Tensor, "nodes features"]:
+        """``(self @ x).mean(1)``: the channels are joined on the way."""
+        out = product(self.pattern, self.value, _per_channel(x, self.shape), summed=True)
+        return out.squeeze(1) / self.channels
+
     @property
     def T(self) -> "SparseOperator":
         turned = self.pattern.transpose
@@ -114,9 +119,15 @@ class DoublyStochastic:
 
     def __matmul__(self, x: Tensor) -> Float[Tensor, "nodes channels features"]:
         """``x`` is ``[nodes, features]``, or ``[nodes, channels, features]``: one each."""
+        return self.factor @ self._pooled(x)
+
+    def mean(self, x: Tensor) -> Float[Tensor, "nodes features"]:
+        """``(self @ x).mean(1)``: the channels are joined on the way."""
+        return self.factor.mean(self._pooled(x))
+
+    def _pooled(self, x: Tensor) -> Float[Tensor, "nodes channels features"]:
         pattern, value = self.factor.pattern, self.factor.value
-        pooled = product(pattern, value, _per_channel(x, self.shape), transposed=True)
-        return product(pattern, value, pooled)
+        return product(pattern, value, _per_channel(x, self.shape), transposed=True)
 
     @property
     def T(self) -> "DoublyStochastic":

@@ -1,4 +1,4 @@
-"""ELU and dropout in one pass over a dense array, and dropout alone."""
+"""Bias, ELU and dropout in one pass over a dense array, and dropout alone."""
 
 from typing import Any
 
@@ -12,6 +12,10 @@ from torch.nn.functional import elu
 from edgewise.kernels import backend
 from edgewise.kernels.dropout import kept_factors, kept_scale, key_words, mix, threshold
 
+# Rows are worked through in this many runs, each with its own sums for the bias, so that they
+# come out the same on any number of threads.
+RUNS = 16
+
 
 def drop(x: Float[Tensor, "..."], p: float, key: int) -> Float[Tensor, "..."]:
     """Zero each element with probability ``p`` and scale the others up."""
@@ -20,50 +24,92 @@ def drop(x: Float[Tensor, "..."], p: float, key: int) -> Float[Tensor, "..."]:
     return x * kept_factors(key, x.numel(), p, x).reshape(x.shape)
 
 
-def elu_and_drop(x: Float[Tensor, "..."], p: float, key: int) -> Float[Tensor, "..."]:
-    """``drop(elu(x), p, key)``, without storing what lies between."""
-    if p > 0 and backend.compiled(x):
-        return _EluAndDrop.apply(x, p, key)
-    return drop(elu(x), p, key)
+def elu_and_drop(
+    x: Float[Tensor, "rows width"], bias: Float[Tensor, " width"] | None, p: float, key: int
+) -> Float[Tensor, "rows width"]:
+    """``drop(elu(x + bias), p, key)``, without storing what lies between."""
+    if backend.compiled(x) and x.dtype == torch.float32:
+        return _EluAndDrop.apply(x, x.new_zeros(x.size(1)) if bias is None else bias, p, key)
+    return drop(elu(x if bias is None else x + bias), p, key)
 
 
 class _EluAndDrop(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, p: float, key: int) -> Tensor:
-        out = elu(x.detach().contiguous())
+    def forward(ctx: Any, x: Tensor, bias: Tensor, p: float, key: int) -> Tensor:
+        x, bias = x.detach().contiguous(), bias.detach().contiguous()
+        out = torch.empty_like(x)
         ctx.mask = (*key_words(key), np.uint32(threshold(p)), kept_scale(p))
         with backend.running:
-            _drop_in_place(*ctx.mask, out.numpy().reshape(-1))
+            _elu_and_drop(*ctx.mask, x.numpy(), bias.numpy(), out.numpy())
         ctx.save_for_backward(out)
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
         (out,) = ctx.saved_tensors
         grad = grads[0].contiguous()
-        grad_x = torch.empty_like(grad)
+        grad_x, grad_bias = torch.empty_like(grad), grad.new_zeros(RUNS, grad.size(1))
         with backend.running:
-            _elu_and_drop_backward(out.numpy().reshape(-1), *ctx.mask, grad.numpy().reshape(-1),
-                                   grad_x.numpy().reshape(-1))  # fmt: skip
-        return grad_x, None, None
+            _elu_and_drop_backward(*ctx.mask, out.numpy(), grad.numpy(), grad_x.numpy(),
+                                   grad_bias.numpy())  # fmt: skip
+        return grad_x, grad_bias.sum(0), None, None
+
+
+@njit(inline="always")
+def _exp(x):  # type: ignore[no-untyped-def]
+    """e^x for 32-bit ``x <= 0``, by arithmetic that runs in vectors, which a call does not.
+
+    ``x = n ln 2 + r`` with ``|r| <= ln(2) / 2``; the polynomial in ``r`` is that of the Cephes
+    library, good to the last bit or so, and ``2^n`` is written into the exponent.
+    """
+    x = max(x, np.float32(-87))
+    n = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
+    r = x - n * np.float32(0.693359375) - n * np.float32(-2.12194440e-4)
+    y = np.float32(1.9875691500e-4)
+    y = y * r + np.float32(1.3981999507e-3)
+    y = y * r + np.float32(8.3334519073e-3)
+    y = y * r + np.float32(4.1665795894e-2)
+    y = y * r + np.float32(1.6666665459e-1)
+    y = y * r + np.float32(5.0000001201e-1)
+    y = y * r * r + r + np.float32(1)
+    return y * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@njit(inline="always")
+def _elu(x):  # type: ignore[no-untyped-def]
+    below = _exp(min(x, np.float32(0))) - np.float32(1)
+    return below if x <= 0 else x  # what is no number stays none
 
 
 @njit(parallel=True, cache=True)
-def _drop_in_place(low_key, high_key, limit, scale, out):  # type: ignore[no-untyped-def]
-    scale = out.dtype.type(scale)
-    for k in prange(len(out)):
-        word = mix(np.uint32(mix(np.uint32(np.uint32(k) ^ low_key)) + high_key))
-        out[k] *= scale if word >= limit else out.dtype.type(0)
-
-
-@njit(parallel=True, cache=True)
-def _elu_and_drop_backward(out, low_key, high_key, limit, scale, grad, grad_x):  # type: ignore[no-untyped-def]
-    scale = out.dtype.type(scale)
-    for k in prange(len(out)):
-        word = mix(np.uint32(mix(np.uint32(np.uint32(k) ^ low_key)) + high_key))
-        if word < limit:
-            grad_x[k] = 0
-        elif out[k] > 0:
-            grad_x[k] = scale * grad[k]
+def _elu_and_drop(low_key, high_key, limit, scale, x, bias, out):  # type: ignore[no-untyped-def]
+    rows, width = x.shape
+    scale = np.float32(scale)
+    for i in prange(rows):
+        first = np.uint32(i * width)
+        if limit == 0:
+            for f in range(width):
+                out[i, f] = _elu(x[i, f] + bias[f])
         else:
-            grad_x[k] = (out[k] + scale) * grad[k]  # e^x = elu(x) + 1
+            for f in range(width):
+                k = np.uint32(first + np.uint32(f))
+                word = mix(np.uint32(mix(np.uint32(k ^ low_key)) + high_key))
+                value = scale * _elu(x[i, f] + bias[f])
+                out[i, f] = value if word >= limit else np.float32(0)
+
+
+@njit(parallel=True, cache=True)
+def _elu_and_drop_backward(  # type: ignore[no-untyped-def]
+    low_key, high_key, limit, scale, out, grad, grad_x, grad_bias
+):
+    rows, width = out.shape
+    scale = np.float32(scale)
+    for run in prange(RUNS):
+        for i in range(run * rows // RUNS, (run + 1) * rows // RUNS):
+            first = np.uint32(i * width)
+            for f in range(width):
+                k = np.uint32(first + np.uint32(f))
+                word = mix(np.uint32(mix(np.uint32(k ^ low_key)) + high_key))
+                slope = scale if out[i, f] > 0 else out[i, f] + scale  # e^x = elu(x) + 1
+                grad_x[i, f] = slope * grad[i, f] if word >= limit else np.float32(0)
+                grad_bias[run, f] += grad_x[i, f]

@@ -22,11 +22,16 @@ def product(
     z: Float[Tensor, "nodes groups width"],
     *,
     transposed: bool = False,
-) -> Float[Tensor, "nodes channels width"]:
-    """``out[i, q] = sum_j A[i, j, q] z[j, group(q)]``, or with ``A[j, i, q]`` if transposed."""
+    summed: bool = False,
+) -> Float[Tensor, "nodes channels_or_one width"]:
+    """``out[i, q] = sum_j A[i, j, q] z[j, group(q)]``, or with ``A[j, i, q]`` if transposed.
+
+    If ``summed``, the channels are added up into one.
+    """
     if backend.compiled(value, z):
-        return _Product.apply(pattern, value, z, transposed)
-    return plain_product(pattern, value, z, transposed=transposed)
+        return _Product.apply(pattern, value, z, transposed, 1 if summed else pattern.channels)
+    out = plain_product(pattern, value, z, transposed=transposed)
+    return out.sum(1, keepdim=True) if summed else out
 
 
 def plain_product(
@@ -50,23 +55,25 @@ def plain_product(
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, pattern: Pattern, value: Tensor, z: Tensor, transposed: bool) -> Tensor:
+    def forward(
+        ctx: Any, pattern: Pattern, value: Tensor, z: Tensor, transposed: bool, groups: int
+    ) -> Tensor:
         ctx.pattern, ctx.transposed = pattern, transposed
         ctx.save_for_backward(value, z)
-        out = z.new_empty(z.size(0), pattern.channels, z.size(2))
+        out = z.new_empty(z.size(0), groups, z.size(2))
         along, order = _oriented(pattern, transposed)
         multiply(along.start, along.column, order, value, z, out, pattern.channels)
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         value, z = ctx.saved_tensors
         pattern, (grad,) = ctx.pattern, grads
         along, order = _oriented(pattern, not ctx.transposed)
         grad_z = torch.empty_like(z, memory_format=torch.contiguous_format)
         if not ctx.needs_input_grad[1]:
             multiply(along.start, along.column, order, value, grad, grad_z, pattern.channels)
-            return None, None, grad_z, None
+            return None, None, grad_z, None, None
         # Read and written in the order of the walk: two gathers cost far less than scattering.
         if order is not None:
             value = backend.take(value, order)
@@ -77,7 +84,7 @@ class _Product(torch.autograd.Function):
                                  sampled.numpy(), pattern.channels)  # fmt: skip
         if order is not None:
             sampled = backend.take(sampled, pattern.transpose.inverse)
-        return None, sampled, grad_z, None
+        return None, sampled, grad_z, None, None
 
 
 def multiply(
@@ -142,25 +149,26 @@ def _multiply_and_sample(  # type: ignore[no-untyped-def]
 ):
     """The product with ``grad``, and beside it the dot of ``z`` and ``grad`` at every entry."""
     nodes, groups, width = grad_z.shape
-    summed = channels // groups
+    summed, shared = channels // groups, channels // grad.shape[1]
     for i in prange(nodes):
         for group in range(groups):
             empty = True
             for q in range(group * summed, (group + 1) * summed):
+                source = q // shared
                 for e in range(start[i * channels + q], start[i * channels + q + 1]):
                     weight = value[e]
                     j = column[e]
                     dot = weight * 0
                     for f in range(width):
-                        dot += z[i, group, f] * grad[j, q, f]
+                        dot += z[i, group, f] * grad[j, source, f]
                     sampled[e] = dot
                     if empty:
                         for f in range(width):
-                            grad_z[i, group, f] = weight * grad[j, q, f]
+                            grad_z[i, group, f] = weight * grad[j, source, f]
                         empty = False
                     else:
                         for f in range(width):
-                            grad_z[i, group, f] += weight * grad[j, q, f]
+                            grad_z[i, group, f] += weight * grad[j, source, f]
             if empty:
                 for f in range(width):
                     grad_z[i, group, f] = 0
