@@ -52,7 +52,7 @@ benchmarks: setup
 	$(BIN)/python benchmarks/tables.py
 
 # A run may be adding results, so the tables are made from what is staged, not from the folder.
-RUNS := benchmarks/results/reproduce-*.jsonl
+RUNS := benchmarks/results/*.jsonl
 tables: setup
 	git add $(RUNS)
 	folder=$$(mktemp -d) && git ls-files '$(RUNS)' | git checkout-index --stdin --prefix=$$folder/ && \

@@ -144,9 +144,11 @@ def all_jobs(questions: list[str]) -> dict[Job, Reading]:
     return jobs
 
 
-def known() -> dict[Job, dict[str, Any]]:
+def known(folder: Path = RESULTS.parent) -> dict[Job, dict[str, Any]]:
+    """The results in a folder, by job."""
     found = {}
-    for line in RESULTS.read_text().splitlines() if RESULTS.exists() else []:
+    path = folder / RESULTS.name
+    for line in path.read_text().splitlines() if path.exists() else []:
         content = json.loads(line)
         found[Job(**{name: content[name] for name in Job.__dataclass_fields__})] = content
     return found

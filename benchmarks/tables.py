@@ -10,8 +10,11 @@ documents and the results disagree. `make tables` also stages both for a commit.
 import argparse
 import json
 import re
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
+
+from readings import OURS, known
 
 from edgewise.paper.networks import Size, count_networks
 from edgewise.paper.output import all_tables, main_tables
@@ -68,6 +71,35 @@ def scaling_table() -> str:
     return "\n".join(lines)
 
 
+def readings_table(runs: Path) -> str:
+    """The mean scores of each reading over the splits on which all of its group were run."""
+    groups: dict[tuple[str, str, str], dict[str, dict[int, dict[str, float]]]] = {}
+    for job, line in known(runs).items():
+        answers = groups.setdefault((job.dataset, job.row, job.split), {})
+        answers.setdefault(job.answer, {})[job.seed] = line
+    lines = [
+        "| data | row | split | reading | splits | validation | test |",
+        "|---|---|---|---|---:|---:|---:|",
+    ]
+    for (dataset, row, split), answers in sorted(groups.items()):
+        for answer in sorted(answers, key=lambda answer: (answer != OURS, answer)):
+            seeds = sorted(answers[answer].keys() & answers.get(OURS, {}).keys())
+            cells = [_mean_score(dataset, [answers[answer][s][part] for s in seeds])
+                     for part in ("validation", "test")]  # fmt: skip
+            name = f"**{answer}**" if answer == OURS else answer
+            lines.append(
+                f"| {dataset} | {row} | {split} | {name} | {len(seeds)} | {' | '.join(cells)} |"
+            )
+    return "\n".join(lines)
+
+
+def _mean_score(dataset: str, scores: list[float]) -> str:
+    if not scores:
+        return "none"
+    mean = statistics.fmean(scores)
+    return f"{mean:.3f}" if dataset == "freesolv" else f"{100 * mean:.1f}"
+
+
 def network_sizes() -> dict[str, Size]:
     """The sizes of the citation networks as they were last counted."""
     return {name: tuple(size) for name, size in json.loads(SIZES.read_text()).items()}
@@ -87,7 +119,7 @@ def documents(runs: Path) -> dict[Path, dict[str, str]]:
         runs: The folder with the results of `edgewise reproduce`.
     """
     results = Results(runs)
-    known = {table.name: table.markdown() for table in all_tables(results, network_sizes())}
+    known_tables = {table.name: table.markdown() for table in all_tables(results, network_sizes())}
     short = "\n\n".join(table.markdown() for table in main_tables(results))
     return {
         ROOT / "README.md": {
@@ -96,7 +128,8 @@ def documents(runs: Path) -> dict[Path, dict[str, str]]:
             "scaling": scaling_table(),
         },
         ROOT / "docs" / "reproduction.md": {
-            name: known.get(name, NOT_RUN) for name in PAPER_TABLES
+            **{name: known_tables.get(name, NOT_RUN) for name in PAPER_TABLES},
+            "readings": readings_table(runs),
         },
     }
 
