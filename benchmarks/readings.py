@@ -21,8 +21,7 @@ import torch
 
 from edgewise.graph import Graph
 from edgewise.kernels.backend import set_num_threads
-from edgewise.metrics import headline
-from edgewise.paper.experiments import Data, Experiment, load_data, make_problem
+from edgewise.paper.experiments import Data, Experiment, load_data, make_problem, scores
 from edgewise.training import Fitting, make_trainer
 
 RESULTS = Path(__file__).parent / "results" / "readings.jsonl"
@@ -185,11 +184,7 @@ def run(job: Job) -> dict[str, Any]:
     fitting = reading.fitting(make_trainer(problem, recipe))
     reading.train(fitting)
     predicted = problem.task.meaning(fitting.trainer.outputs()).numpy()
-    scores = {}
-    for part in ("validation", "test"):
-        rows = problem.split.parts()[part].numpy()
-        scores[part] = headline(problem.task, predicted[rows], problem.truth.numpy()[rows])
-    return {**vars(job), **{part: round(score, 5) for part, score in scores.items()}}
+    return {**vars(job), **scores(problem, predicted)}
 
 
 def main() -> None:

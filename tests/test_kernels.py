@@ -18,6 +18,7 @@ from edgewise import features
 from edgewise.kernels import attention, backend, outer, products
 from edgewise.kernels.activation import drop, elu_and_drop
 from edgewise.kernels.dropout import draw_key, kept_factors, plain_kept
+from edgewise.kernels.pattern import stack
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 groups = st.sampled_from([1, 2])
@@ -51,6 +52,23 @@ def assert_same(compiled, plain, *inputs):
         results.append((out, *grads))
     for one, other in zip(*results, strict=True):
         assert_close(one, other, **CLOSE)
+
+
+@given(graph=graphs())
+def test_patterns_and_transposes_agree(graph):
+    entry, channel = graph.edge_attr.nonzero(as_tuple=True)
+    row, column = graph.edge_index[:, entry]
+    whole = row, column, channel, graph.num_nodes, graph.edge_attr.size(1)
+    pattern, order = stack(*whole)
+    with backend.plain_kernels():
+        expected, expected_order = stack(*whole)
+        expected.transpose  # noqa: B018 - laid out here, by the plain kernels
+    assert torch.equal(order, expected_order)
+    both = ((pattern, expected), (pattern.transpose.pattern, expected.transpose.pattern))
+    for one, other in both:
+        assert torch.equal(one.start, other.start)
+        assert torch.equal(one.column, other.column)
+    assert torch.equal(pattern.transpose.order, expected.transpose.order)
 
 
 @pytest.mark.parametrize("transposed", [False, True])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import truth
-from drawn import Drawn, graphs, noise
+from drawn import Drawn, alike, graphs, noise
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
@@ -250,7 +250,7 @@ def test_arguments_are_not_changed(name, digraph):
 
 
 @EVERY_OPERATOR
-@given(parts=st.lists(graphs(max_channels=1), min_size=1, max_size=5), data=st.data())
+@given(parts=alike(max_size=5), data=st.data())
 def test_a_cut_is_the_operator_of_the_chosen_graphs(name, parts, data):
     """Also what is built from it: products both ways, and the formed matrix and its pattern."""
     parts = [drawn_for(name, part) for part in parts]
@@ -276,7 +276,7 @@ def test_a_cut_is_the_operator_of_the_chosen_graphs(name, parts, data):
 
 
 def side_by_side(parts):
-    """Graphs of one channel as one graph."""
+    """Graphs of the same channels as one graph."""
     first, edges = 0, []
     for part in parts:
         edges.append(part.edge_index + first)

@@ -62,6 +62,9 @@ def test_the_rows_are_the_settings_of_the_paper():
     [
         ((["coral"],), "'coral' is not in the paper; it uses cora, citeseer"),
         ((["cora"], ["EGNN"]), r"no table asked for has the row\(s\) \[EGNN\]; the rows are GCN"),
+        ((["cora"], ["EGNN"], 0), r"no table asked for has the row\(s\) \[EGNN\]"),
+        ((["cora"], [], 1, ["fix"]), "'fix' is not in the paper; it uses fixed, random"),
+        ((["cora"], [], 1, ["fixed"], ["spars"]), "'spars' is not in the paper; it uses sparse"),
     ],
 )
 def test_what_is_not_in_the_paper_is_a_sentence(arguments, sentence):
@@ -97,6 +100,22 @@ def test_a_damaged_line_is_named(tmp_path):
     (tmp_path / "reproduce-cora.jsonl").write_text('{"dataset": "cora"}\n')
     with pytest.raises(EdgewiseError, match=r"reproduce-cora\.jsonl:1 is not a result"):
         Results(tmp_path)
+
+
+def test_a_line_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "reproduce-cora.jsonl").write_bytes(b"\xff\xfe\n")
+    with pytest.raises(EdgewiseError, match=r"reproduce-cora\.jsonl:1 is not a result"):
+        Results(tmp_path)
+
+
+@pytest.mark.parametrize("flag", ["--results", "--out"])
+def test_a_file_where_a_folder_belongs_is_a_sentence(flag, tmp_path):
+    (tmp_path / "taken").write_text("mine")
+    command = [sys.executable, "-m", "edgewise.cli", "reproduce", flag, str(tmp_path / "taken")]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert outcome.returncode == 2
+    assert "taken is a file; name a folder" in outcome.stderr
+    assert (tmp_path / "taken").read_text() == "mine"
 
 
 def test_results_of_other_settings_do_not_count(tmp_path):

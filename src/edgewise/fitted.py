@@ -16,11 +16,11 @@ from edgewise.data.packed import MoleculeSet, pack
 from edgewise.errors import EdgewiseError, preview
 from edgewise.files import write_atomically
 from edgewise.graph import Graph
-from edgewise.models import GraphModel, NodeModel
+from edgewise.models import GraphModel, Network, NodeModel
 from edgewise.problems import MoleculeProblem, NodeProblem, Problem
 from edgewise.recipe import Recipe, load_recipe
 from edgewise.tasks import Task
-from edgewise.training import EVALUATION_BATCH, Model, build_model, graph_inputs, molecule_outputs
+from edgewise.training import EVALUATION_BATCH, build_model, graph_inputs, molecule_outputs
 
 FORMAT = "edgewise model 1"
 
@@ -51,7 +51,7 @@ class Fitted:
     task: Task
     features: int
     channels: int
-    members: tuple[Model, ...]
+    members: tuple[Network, ...]
     reader: GraphReader | None = None
     featurizer: Featurizer | None = None
 
@@ -148,7 +148,7 @@ class Fitted:
         write_atomically(folder / "model.json", json.dumps(content, indent=1))
 
 
-def fitted(problem: Problem, recipe: Recipe, members: tuple[Model, ...]) -> Fitted:
+def fitted(problem: Problem, recipe: Recipe, members: tuple[Network, ...]) -> Fitted:
     """Trained networks, with what their problem knows about input and output."""
     if isinstance(problem, MoleculeProblem):
         widths = (problem.molecules.x.size(1), problem.molecules.edge_attr.size(1))
@@ -209,7 +209,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         ) from error
 
 
-def _load_weights(path: Path, models: tuple[Model, ...]) -> None:
+def _load_weights(path: Path, models: tuple[Network, ...]) -> None:
     tensors = read_tensors(path)
     expected = {
         f"{number}.{name}": tensor

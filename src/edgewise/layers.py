@@ -123,10 +123,8 @@ class _ChannelLayer(nn.Module):
         return out.flatten(1) if self.concat else out.mean(1)
 
     def biased(self, out: Float[Tensor, "nodes joined"]) -> Float[Tensor, "nodes joined"]:
-        """What :meth:`unbiased` gives, with the bias; without gradients in the same memory."""
-        if self.bias is None:
-            return out
-        return out + self.bias if torch.is_grad_enabled() else out.add_(self.bias)
+        """What :meth:`unbiased` gives, with the bias."""
+        return out if self.bias is None else out + self.bias
 
     def extra_repr(self) -> str:
         heads = f", heads={self.heads}" if self.heads > 1 else ""

@@ -29,7 +29,18 @@ VARIANTS = {
 }
 
 
-class _ChannelNetwork(nn.Module):
+class Network(nn.Module):
+    """A model as a trainer needs it."""
+
+    def weights(self) -> list[nn.Parameter]:
+        """The parameters that L2 regularisation applies to: all but the biases."""
+        return [p for name, p in self.named_parameters() if not name.endswith("bias")]
+
+    def biases(self) -> list[nn.Parameter]:
+        return [p for name, p in self.named_parameters() if name.endswith("bias")]
+
+
+class _ChannelNetwork(Network):
     """A stack of channel layers, all but the last followed by ELU and dropout."""
 
     def __init__(
@@ -102,13 +113,6 @@ class _ChannelNetwork(nn.Module):
 
     def _steps(self) -> list[ChannelConv | ChannelAttention]:
         return cast(list[ChannelConv | ChannelAttention], list(self.layers))
-
-    def weights(self) -> list[nn.Parameter]:
-        """The parameters that L2 regularisation applies to: all but the biases."""
-        return [p for name, p in self.named_parameters() if not name.endswith("bias")]
-
-    def biases(self) -> list[nn.Parameter]:
-        return [p for name, p in self.named_parameters() if name.endswith("bias")]
 
 
 class NodeModel(_ChannelNetwork):

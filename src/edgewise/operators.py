@@ -16,8 +16,9 @@ from torch import Tensor
 from edgewise.errors import EdgewiseError, preview
 from edgewise.graph import check_channels, check_edges
 from edgewise.kernels.attention import balance_columns
+from edgewise.kernels.cuts import PatternCut, cut_pattern
 from edgewise.kernels.outer import outer_values
-from edgewise.kernels.pattern import Pattern, PatternCut, cut_pattern, stack
+from edgewise.kernels.pattern import Pattern, stack
 from edgewise.kernels.products import product
 
 

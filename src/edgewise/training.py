@@ -14,7 +14,7 @@ from edgewise.features import compact_features
 from edgewise.graph import Graph
 from edgewise.layers import Features
 from edgewise.metrics import headline
-from edgewise.models import GraphModel, NodeModel
+from edgewise.models import GraphModel, Network, NodeModel
 from edgewise.operators import Operator, cut
 from edgewise.problems import MoleculeProblem, NodeProblem, Problem
 from edgewise.recipe import Architecture, Recipe
@@ -23,7 +23,6 @@ EVALUATION_BATCH = 256  # molecules at a time where no gradient is needed
 # Atoms times channels up to which a set's operators are kept. Attention on Tox21, 5.2 million of
 # them, holds 1.0 GiB.
 MOST_ROWS = 8_000_000
-Model = NodeModel | GraphModel
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Epoch:
     validation_score: float  # the task's headline metric
 
 
-def build_model(kind: str, features: int, outputs: int, channels: int, recipe: Recipe) -> Model:
+def build_model(kind: str, features: int, outputs: int, channels: int, recipe: Recipe) -> Network:
     """The network of a recipe for ``"nodes"`` or ``"molecules"``, with fresh weights."""
     if kind == "nodes":
         width = channels * (3 if recipe.directed else 1)
@@ -92,7 +91,7 @@ class Trainer:
     """One model and its optimiser on one problem; the two kinds of problem fill in the rest."""
 
     def __init__(
-        self, problem: Problem, model: Model, recipe: Recipe, member: int, weight: Tensor | None
+        self, problem: Problem, model: Network, recipe: Recipe, member: int, weight: Tensor | None
     ) -> None:
         self.task, self.split, self.truth = problem.task, problem.split, problem.truth
         self.model, self.recipe, self.member, self.weight = model, recipe, member, weight
@@ -108,7 +107,7 @@ class Trainer:
     def train_epoch(self, epoch: int) -> float:
         """Go over the training rows once; gives the training loss."""
         # Seeded by its number, so that an epoch draws the same whatever ran before it.
-        _seed(seed_of(self.recipe.seed, self.member, epoch))
+        seed_epoch(self.recipe.seed, self.member, epoch)
         self.model.train()
         return self._pass()
 
@@ -197,7 +196,7 @@ def make_trainer(problem: Problem, recipe: Recipe, member: int = 0) -> Trainer:
     """A trainer with fresh weights. Members of an ensemble differ in their random numbers."""
     task = problem.task
     weight = task.balance(problem.truth[problem.split.train]) if recipe.weighted else None
-    _seed(seed_of(recipe.seed, member, 0))
+    seed_epoch(recipe.seed, member, 0)
     if isinstance(problem, NodeProblem):
         graph = problem.graph
         model = build_model("nodes", graph.num_features, task.width, graph.num_channels, recipe)
@@ -216,12 +215,12 @@ def seed_of(seed: int, member: int, epoch: int) -> int:
     return int(high) << 31 | int(low) >> 1  # 63 bits, because torch's seeds are signed
 
 
-def _seed(seed: int) -> None:
-    """Seed the CPU's generator, which all draws come from.
+def seed_epoch(seed: int, member: int, epoch: int) -> None:
+    """Seed the CPU's generator, which all draws come from, for one epoch of one member.
 
     ``torch.manual_seed`` also tells devices that may not be there, a millisecond each time.
     """
-    torch.default_generator.manual_seed(seed)
+    torch.default_generator.manual_seed(seed_of(seed, member, epoch))
 
 
 class Fitting:

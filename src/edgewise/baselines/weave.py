@@ -11,7 +11,7 @@ from edgewise.data.packed import MoleculeSet
 from edgewise.errors import EdgewiseError
 from edgewise.problems import MoleculeProblem
 from edgewise.recipe import Recipe
-from edgewise.training import EVALUATION_BATCH, Trainer, seed_of
+from edgewise.training import EVALUATION_BATCH, Trainer, seed_epoch
 
 # For make_recipe("molecules", "paper", **WEAVE).
 WEAVE: dict[str, Any] = {
@@ -27,8 +27,6 @@ WEAVE: dict[str, Any] = {
 class WeaveTrainer(Trainer):
     """Shuffled batches of molecules with all their pairs of atoms."""
 
-    model: WeaveModel  # type: ignore[assignment]
-
     def __init__(
         self,
         problem: MoleculeProblem,
@@ -38,17 +36,8 @@ class WeaveTrainer(Trainer):
         member: int,
         weight: Tensor | None,
     ) -> None:
-        self.task, self.split, self.truth = problem.task, problem.split, problem.truth
-        self.model, self.recipe, self.member, self.weight = model, recipe, member, weight
+        super().__init__(problem, model, recipe, member, weight)
         self.pairs = pairs
-        self.optimizer = torch.optim.Adam(
-            [
-                {"params": model.weights(), "weight_decay": recipe.weight_decay},
-                {"params": model.biases(), "weight_decay": 0.0},
-            ],
-            lr=recipe.learning_rate,
-            fused=True,
-        )
 
     def _pass(self) -> float:
         order = self.split.train[torch.randperm(len(self.split.train))]
@@ -100,7 +89,7 @@ def make_weave_trainer(
         )
     task = problem.task
     weight = task.balance(problem.truth[problem.split.train]) if recipe.weighted else None
-    torch.manual_seed(seed_of(recipe.seed, member, 0))
+    seed_epoch(recipe.seed, member, 0)
     model = WeaveModel(
         pairs.x.size(1),
         pairs.edge_attr.size(1),

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm, relu
 
 from edgewise.errors import EdgewiseError
+from edgewise.models import Network
 
 # Means and standard deviations of the histogram's bins: they cut a normal distribution into
 # eleven parts, hence the batch normalisation before it.
@@ -19,7 +20,7 @@ BINS = (
 POOLINGS = ("gaussian", "sum")
 
 
-class WeaveModel(nn.Module):
+class WeaveModel(Network):
     r"""Molecular graph convolutions of `Kearnes et al. (2016) <https://arxiv.org/abs/1603.00856>`_.
 
     Weave modules, a layer of tanh units per atom with batch normalisation, pooling by
@@ -77,13 +78,6 @@ class WeaveModel(nn.Module):
         if self.histogram is not None:
             return self.head(self.histogram(x, molecule, num_molecules))
         return self.head(_summed(x, molecule, num_molecules))
-
-    def weights(self) -> list[nn.Parameter]:
-        """The parameters that L2 regularisation applies to: all but the biases."""
-        return [p for name, p in self.named_parameters() if not name.endswith("bias")]
-
-    def biases(self) -> list[nn.Parameter]:
-        return [p for name, p in self.named_parameters() if name.endswith("bias")]
 
 
 class WeaveModule(nn.Module):

@@ -36,6 +36,7 @@ def reproduce(
     """
     import os
 
+    from edgewise.errors import EdgewiseError
     from edgewise.paper.execution import run_all
     from edgewise.paper.experiments import PROTOCOLS, RUNS, Experiment, plan
     from edgewise.paper.networks import count_networks
@@ -44,6 +45,8 @@ def reproduce(
     from edgewise.paper.results import Results
 
     console = Console(quiet=quiet)
+    if out is not None and out.exists() and not out.is_dir():
+        raise EdgewiseError(f"{out} is a file; name a folder for page, tables and figure")
     found = Results(results)
     if found.outdated:
         console.tell(f"{found.outdated} results were made with other settings and do not count")

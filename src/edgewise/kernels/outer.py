@@ -9,7 +9,8 @@ from numba import njit, prange
 from torch import Tensor
 
 from edgewise.kernels import backend
-from edgewise.kernels.pattern import RUNS, Pattern
+from edgewise.kernels.pattern import Pattern
+from edgewise.kernels.two_hops import RUNS
 
 
 def outer_values(

@@ -17,11 +17,14 @@ class Results:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise EdgewiseError(f"{folder} is a file; name a folder for the results")
         self.lines: dict[Experiment, dict[str, Any]] = {}
         self._cells: dict[tuple[str, ...], dict[int, dict[str, Any]]] = {}
         self.outdated = 0
         for path in sorted(self.folder.glob("reproduce-*.jsonl")):
-            whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
+            # What is no text becomes a line that is no result, and is refused as such.
+            whole, _, _ = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")
             for number, text in enumerate(whole.splitlines(), start=1):
                 self._take(text, f"{path}:{number}")
 
