@@ -11,7 +11,8 @@ from torch.testing import assert_close
 
 import edgewise as ew
 from edgewise.errors import EdgewiseError
-from edgewise.operators import cut
+from edgewise.kernels.backend import plain_kernels
+from edgewise.operators import cut, without_lone_loops
 
 MAKERS = {
     "doubly_stochastic": ew.doubly_stochastic,
@@ -273,6 +274,43 @@ def test_a_cut_is_the_operator_of_the_chosen_graphs(name, parts, data):
         assert torch.equal(one.transpose.inverse, other.transpose.inverse)
         assert torch.equal(one.transpose.pattern.column, other.transpose.pattern.column)
         assert torch.equal(one.transpose.pattern.start, other.transpose.pattern.start)
+
+
+@EVERY_OPERATOR
+@given(parts=alike(max_size=4), data=st.data())
+def test_an_operator_without_its_lone_loops_is_the_same_operator(name, parts, data):
+    """Bit for bit, also cut, transposed, formed and repeated; and with less in store."""
+    parts = [with_loops(part) for part in parts]
+    whole = MAKERS[name](*side_by_side(parts))
+    thin = without_lone_loops(whole)
+    x = noise(whole.shape[0], 2)
+    for one, other in (
+        (thin, whole),
+        (thin.T, whole.T),
+        (thin.formed, whole.formed),
+        (thin.repeat_channels(2), whole.repeat_channels(2)),
+    ):
+        assert torch.equal(one.to_dense(), other.to_dense())
+        assert torch.equal(one @ x, other @ x)
+        assert torch.equal(one.mean(x), other.mean(x))
+        assert all(torch.equal(*pair) for pair in zip(one.entries(), other.entries(), strict=True))
+    with plain_kernels():
+        assert_close(thin @ x, whole @ x, **CLOSE)
+    offset = torch.tensor([0, *(part.num_nodes for part in parts)]).cumsum(0)
+    chosen = torch.tensor(data.draw(st.permutations(range(len(parts)))))
+    expected = cut(whole, offset, chosen)
+    assert torch.equal(cut(thin, offset, chosen).formed @ x, expected.formed @ x)
+
+
+def test_only_nodes_that_nothing_joins_lose_their_loop():
+    """Channel 0 joins 0 to 1; in channel 1, node 0 alone has a loop of another weight."""
+    edge_index = torch.tensor([[0, 0, 1, 2], [0, 1, 1, 2]])
+    edge_attr = torch.tensor([[1.0, 0.5], [1.0, 0.0], [1.0, 1.0], [1.0, 1.0]])
+    thin = without_lone_loops(ew.row(edge_index, edge_attr, 3))
+    assert thin.pattern.lone.tolist() == [1, 3, 4, 5]  # row's 0.5 / 0.5 is 1, too
+    assert (
+        without_lone_loops(ew.row(edge_index[:, 1:], edge_attr[1:], 3)).pattern.lone.tolist() == []
+    )
 
 
 def side_by_side(parts):

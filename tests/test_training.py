@@ -196,18 +196,21 @@ def test_what_is_restored_goes_on_bit_for_bit(nodes, kind):
     assert torch.equal(second.trainer.outputs(), whole.trainer.outputs())
 
 
+@pytest.mark.parametrize("normalize", ["doubly_stochastic", "symmetric", "row"])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("layer", ["conv", "attention"])
-def test_sets_too_large_to_keep_their_operators_train_alike(layer, monkeypatch):
+def test_sets_too_large_to_keep_their_operator_train_alike(layer, dropout, normalize, monkeypatch):
     truth = torch.arange(20.0).reshape(-1, 1)
     problem, _ = molecules(Task("regression", ("a",)), truth)
-    recipe = make_recipe("molecules", layer=layer, hidden=4, epochs=8, batch_size=7)
+    shape = {"layer": layer, "normalize": normalize, "dropout": dropout, "hidden": 4}
+    recipe = make_recipe("molecules", **shape, epochs=8, batch_size=7)
     kept = fit_member(problem, recipe).trainer
     monkeypatch.setattr("edgewise.training.MOST_ROWS", 0)
     built = fit_member(problem, recipe).trainer
     assert isinstance(kept, MoleculeTrainer)
     assert isinstance(built, MoleculeTrainer)
-    assert kept.operators
-    assert not built.operators
+    assert kept.operator
+    assert not built.operator
     assert_close(kept.outputs(), built.outputs())
 
 

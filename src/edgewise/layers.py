@@ -314,7 +314,8 @@ class ChannelAttention(_ChannelLayer):
 
     def _leaves_unformed(self, edges: Operator) -> TypeGuard[DoublyStochastic]:
         """Whether to leave the way along these edges to :func:`hub_attention`."""
-        if not isinstance(edges, DoublyStochastic):
+        # Few are joined where lone self-loops are left out, and what is small is quicker formed.
+        if not isinstance(edges, DoublyStochastic) or edges.factor.pattern.lone_loops:
             return False
         if self.materialize is not None:
             return True

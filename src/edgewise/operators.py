@@ -16,7 +16,7 @@ from torch import Tensor
 from edgewise.errors import EdgewiseError, preview
 from edgewise.graph import check_channels, check_edges
 from edgewise.kernels.attention import balance_columns
-from edgewise.kernels.cuts import PatternCut, cut_pattern
+from edgewise.kernels.cuts import cut_pattern
 from edgewise.kernels.outer import outer_values
 from edgewise.kernels.pattern import Pattern, stack
 from edgewise.kernels.products import product
@@ -59,33 +59,52 @@ class SparseOperator:
 
     def to_dense(self) -> Float[Tensor, "nodes nodes channels"]:
         """Materialise. For tests and small plots: quadratic in the number of nodes."""
-        place = (self._row, self.pattern.column.long(), self._channel)
-        return self.value.new_zeros(self.shape).index_put(place, self.value)
+        stored = self._stored
+        place = (stored._row, stored.pattern.column.long(), stored._channel)
+        return stored.value.new_zeros(self.shape).index_put(place, stored.value)
 
     def entries(
         self,
     ) -> tuple[Int[Tensor, "2 entries"], Float[Tensor, "entries channels"]]:
         """``edge_index`` and ``edge_attr`` of every pair that is not zero in some channel."""
-        nodes = max(self.pattern.num_nodes, 1)
-        key, place = torch.unique(self._row * nodes + self.pattern.column, return_inverse=True)
+        stored, nodes = self._stored, max(self.pattern.num_nodes, 1)
+        key, place = torch.unique(stored._row * nodes + stored.pattern.column, return_inverse=True)
         attr = self.value.new_zeros(len(key), self.channels)
         return (
             torch.stack([key // nodes, key % nodes]),
-            attr.index_put((place, self._channel), self.value),
+            attr.index_put((place, stored._channel), stored.value),
         )
 
     def repeat_channels(self, times: int) -> "SparseOperator":
         """The same channels over again, ``times`` in all: one set for each attention head."""
         if times == 1:
             return self
+        stored = self._stored
         pattern, order = stack(
-            self._row.repeat(times),
-            self.pattern.column.long().repeat(times),
-            torch.cat([self._channel + copy * self.channels for copy in range(times)]),
+            stored._row.repeat(times),
+            stored.pattern.column.long().repeat(times),
+            torch.cat([stored._channel + copy * self.channels for copy in range(times)]),
             self.pattern.num_nodes,
             self.channels * times,
         )
-        return SparseOperator(pattern, self.value.repeat(times)[order])
+        return SparseOperator(pattern, stored.value.repeat(times)[order])
+
+    @property
+    def _stored(self) -> "SparseOperator":
+        """The operator with all its self-loops stored."""
+        lone, p = self.pattern.lone, self.pattern
+        if not len(lone):
+            return self
+        node = lone // p.channels
+        pattern, order = stack(
+            torch.cat([self._row, node]),
+            torch.cat([p.column.long(), node]),
+            torch.cat([self._channel, lone % p.channels]),
+            p.num_nodes,
+            p.channels,
+        )
+        value = torch.cat([self.value, self.value.new_ones(len(lone))])
+        return SparseOperator(pattern, value[order])
 
     @property
     def _row(self) -> Tensor:
@@ -159,17 +178,24 @@ class DoublyStochastic:
 Operator = SparseOperator | DoublyStochastic
 
 
-@dataclass(frozen=True, eq=False)
 class _DoublyStochasticCut(DoublyStochastic):
-    """Some graphs of a batch; their two-hop matrix is cut from that of the whole."""
+    """Some graphs of a batch; the factor and the two-hop matrix are cut when they are used."""
+
+    def __init__(self, whole: DoublyStochastic, offset: Tensor, chosen: Tensor) -> None:
+        # Set as a frozen dataclass sets its fields.
+        vars(self).update(whole=whole, offset=offset, chosen=chosen)
 
     whole: DoublyStochastic
+    offset: Tensor
+    chosen: Tensor
+
+    @cached_property
+    def factor(self) -> SparseOperator:
+        return _cut_entries(self.whole.factor, self.offset, self.chosen)
 
     @cached_property
     def formed(self) -> SparseOperator:
-        cut = self.factor.pattern
-        assert isinstance(cut, PatternCut)
-        return _cut_entries(self.whole.formed, cut.offset, cut.chosen)
+        return _cut_entries(self.whole.formed, self.offset, self.chosen)
 
 
 def cut(
@@ -184,12 +210,35 @@ def cut(
     """
     if isinstance(whole, SparseOperator):
         return _cut_entries(whole, offset, chosen)
-    return _DoublyStochasticCut(_cut_entries(whole.factor, offset, chosen), whole)
+    return _DoublyStochasticCut(whole, offset, chosen)
 
 
 def _cut_entries(whole: SparseOperator, offset: Tensor, chosen: Tensor) -> SparseOperator:
     pattern = cut_pattern(whole.pattern, offset, chosen)
     return SparseOperator(pattern, whole.value[pattern.place])
+
+
+def without_lone_loops(operator: Operator) -> Operator:
+    """The same operator, smaller where channels join few nodes.
+
+    A node that a channel joins to nothing but itself, with weight 1, keeps its features in this
+    channel, whatever attention makes of them, so the self-loop need not be stored. Dropout would
+    not find it there: only for layers without.
+    """
+    if isinstance(operator, DoublyStochastic):
+        factor = without_lone_loops(operator.factor)
+        assert isinstance(factor, SparseOperator)
+        return DoublyStochastic(factor)
+    pattern, value = operator.pattern, operator.value
+    in_row, in_column = pattern.start.diff(), pattern.transpose.pattern.start.diff()
+    if pattern.lone_loops or (in_row == 0).any():
+        return operator
+    loop = (pattern.row == pattern.stacked_column) & (value == 1)
+    lone = loop & (in_row[pattern.row] == 1) & (in_column[pattern.row] == 1)
+    start = pattern.start - torch.cat([pattern.start[:1], lone.cumsum(0)])[pattern.start]
+    thin = Pattern(pattern.num_nodes, pattern.channels, start, pattern.column[~lone],
+                   lone_loops=True)  # fmt: skip
+    return SparseOperator(thin, value[~lone])
 
 
 def doubly_stochastic(

@@ -15,7 +15,7 @@ from edgewise.graph import Graph
 from edgewise.layers import Features
 from edgewise.metrics import headline
 from edgewise.models import GraphModel, Network, NodeModel
-from edgewise.operators import Operator, cut
+from edgewise.operators import Operator, cut, without_lone_loops
 from edgewise.problems import MoleculeProblem, NodeProblem, Problem
 from edgewise.recipe import Architecture, Recipe
 
@@ -52,23 +52,24 @@ def graph_inputs(
     return compact_features(graph.x), model.operators(edge_index, edge_attr, graph.num_nodes)
 
 
-def molecule_operators(model: GraphModel, molecules: MoleculeSet) -> list[Operator] | None:
-    """The operators of all molecules at once, to cut batches from; None if they are too many."""
+def molecule_operator(model: GraphModel, molecules: MoleculeSet) -> Operator | None:
+    """The operator of all molecules at once, to cut batches from; None if they are too many."""
     if len(molecules.x) * model.edge_channels > MOST_ROWS:
         return None
     b = molecules.batch(torch.arange(len(molecules)))
-    return model.operators(b.edge_index, b.edge_attr, len(b.x))
+    operator, *_ = model.operators(b.edge_index, b.edge_attr, len(b.x))  # all layers share it
+    return operator if model.architecture.dropout > 0 else without_lone_loops(operator)
 
 
 def propagate_batch(
-    model: GraphModel, molecules: MoleculeSet, rows: Tensor, operators: list[Operator] | None
+    model: GraphModel, molecules: MoleculeSet, rows: Tensor, operator: Operator | None
 ) -> Tensor:
-    """The outputs of a model for one batch, along operators from :func:`molecule_operators`."""
+    """The outputs of a model for one batch, along the operator of :func:`molecule_operator`."""
     b = molecules.batch(rows)
-    if operators is None:
+    if operator is None:
         return model(b.x, b.edge_index, b.edge_attr, b.graph, b.num_graphs)
-    cuts = {id(whole): cut(whole, molecules.node_offset, rows) for whole in operators}
-    return model.propagate(b.x, [cuts[id(whole)] for whole in operators], b.graph, b.num_graphs)
+    edges = cut(operator, molecules.node_offset, rows)
+    return model.propagate(b.x, [edges] * len(model.layers), b.graph, b.num_graphs)
 
 
 @torch.no_grad()
@@ -76,12 +77,12 @@ def molecule_outputs(
     model: GraphModel,
     molecules: MoleculeSet,
     rows: Tensor,
-    operators: list[Operator] | None = None,
+    operator: Operator | None = None,
 ) -> Tensor:
     """The outputs of a model for some molecules, in their order."""
     model.eval()
     parts = [
-        propagate_batch(model, molecules, chosen, operators)
+        propagate_batch(model, molecules, chosen, operator)
         for chosen in (rows.split(EVALUATION_BATCH) if len(rows) else ())
     ]
     return torch.cat(parts) if parts else torch.zeros(0, model.head.out_features)
@@ -172,13 +173,13 @@ class MoleculeTrainer(Trainer):
     ) -> None:
         super().__init__(problem, model, recipe, member, weight)
         self.graphs, self.molecules = model, problem.molecules
-        self.operators = molecule_operators(model, problem.molecules)
+        self.operator = molecule_operator(model, problem.molecules)
 
     def _pass(self) -> float:
         order = self.split.train[torch.randperm(len(self.split.train))]
         total = 0.0
         for rows in order.split(self.recipe.batch_size):
-            outputs = propagate_batch(self.graphs, self.molecules, rows, self.operators)
+            outputs = propagate_batch(self.graphs, self.molecules, rows, self.operator)
             total += len(rows) * self._step(outputs, self.truth[rows])
         return total / len(order)
 
@@ -189,7 +190,7 @@ class MoleculeTrainer(Trainer):
         return self._outputs_of(torch.arange(len(self.molecules)))
 
     def _outputs_of(self, rows: Tensor) -> Tensor:
-        return molecule_outputs(self.graphs, self.molecules, rows, self.operators)
+        return molecule_outputs(self.graphs, self.molecules, rows, self.operator)
 
 
 def make_trainer(problem: Problem, recipe: Recipe, member: int = 0) -> Trainer:

@@ -158,6 +158,8 @@ def _attend(  # type: ignore[no-untyped-def]
     heads = target.shape[1]
     for r in prange(len(start) - 1):
         i, head = r // channels, r % channels * heads // channels
+        if start[r] == start[r + 1]:
+            continue
         highest = -np.inf
         for e in range(start[r], start[r + 1]):
             highest = max(highest, source[column[e], head])

@@ -47,7 +47,8 @@ def cut_pattern(
     _cut(whole.start.numpy(), whole.column.numpy(), offset.numpy(), chosen.numpy(),
          start.numpy(), column.numpy(), place.numpy(), whole.channels)  # fmt: skip
     nodes = rows // whole.channels
-    return PatternCut(nodes, whole.channels, start, column, whole, offset, chosen, place)
+    return PatternCut(nodes, whole.channels, start, column, whole, offset, chosen, place,
+                      lone_loops=whole.lone_loops)  # fmt: skip
 
 
 @njit(cache=True)

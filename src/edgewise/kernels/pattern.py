@@ -4,7 +4,7 @@ Node ``i`` in channel ``p`` has the row ``i * channels + p``, so the rows of one
 side by side and the concatenation over channels is a reshape. A batch is block diagonal.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -24,6 +24,8 @@ class Pattern:
     channels: int
     start: Int[Tensor, " rows_and_one"]  # int64, rows = num_nodes * channels
     column: Int[Tensor, " entries"]  # int32, the node of the column, without its channel
+    # Whether a row without entries stands for a self-loop of 1, which is not stored.
+    lone_loops: bool = field(default=False, kw_only=True)
 
     @property
     def num_entries(self) -> int:
@@ -45,7 +47,7 @@ class Pattern:
         """The same entries by columns; built once."""
         order, start = _sorted(self.stacked_column, self.num_nodes * self.channels)
         node = (self.row // self.channels).int()
-        pattern = Pattern(self.num_nodes, self.channels, start, node[order])
+        pattern = self._alike(start, node[order])
         return Transpose(pattern, order.int())
 
     @cached_property
@@ -65,7 +67,15 @@ class Pattern:
         start, column = two_hops(
             self.start, self.column, turned.start, turned.column, self.channels
         )
-        return Pattern(self.num_nodes, self.channels, start, column)
+        return self._alike(start, column)
+
+    def _alike(self, start: Tensor, column: Tensor) -> "Pattern":
+        return Pattern(self.num_nodes, self.channels, start, column, lone_loops=self.lone_loops)
+
+    @property
+    def lone(self) -> Int[Tensor, " lone"]:
+        """The stacked rows whose self-loop of 1 is not stored."""
+        return (self.start.diff() == 0).nonzero().squeeze(1) if self.lone_loops else self.start[:0]
 
 
 @dataclass(frozen=True, eq=False)

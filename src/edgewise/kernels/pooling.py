@@ -59,27 +59,26 @@ class _LargestOfGraph(torch.autograd.Function):
 def _largest(x, graph, out, share):  # type: ignore[no-untyped-def]
     """The largest values, and one over the number of nodes that have them."""
     nodes, width = x.shape
-    blocks = (width + 63) // 64
-    for block in prange(blocks):
-        first, last = block * 64, min(width, block * 64 + 64)
-        for g in range(len(out)):
-            for f in range(first, last):
-                out[g, f], share[g, f] = -np.inf, 0
+    one = x.dtype.type(1)
+    for block in prange((width + 63) // 64):
+        columns = slice(block * 64, min(width, block * 64 + 64))
+        out[:, columns], share[:, columns] = -np.inf, 0
         for i in range(nodes):
-            g = graph[i]
-            for f in range(first, last):
-                value, highest = x[i, f], out[g, f]
-                out[g, f] = value if value > highest or value != value else highest
-        for i in range(nodes):
-            g = graph[i]
-            for f in range(first, last):
-                share[g, f] += x[i, f] == out[g, f]
+            here = x[i, columns]
+            highest, holders = out[graph[i], columns], share[graph[i], columns]
+            for f in range(len(here)):
+                value, top = here[f], highest[f]
+                more = (value > top) | (value != value)
+                again = holders[f] + one if value == top else holders[f]
+                holders[f] = one if more else again
+                highest[f] = value if more else top
         for g in range(len(out)):
-            for f in range(first, last):
-                if share[g, f] > 0:
-                    share[g, f] = 1 / share[g, f]
-                elif out[g, f] == -np.inf:
-                    out[g, f] = 0
+            highest, holders = out[g, columns], share[g, columns]
+            for f in range(len(holders)):
+                if holders[f] > 0:
+                    holders[f] = 1 / holders[f]
+                else:
+                    highest[f] = 0
 
 
 @njit(parallel=True, cache=True)

@@ -50,6 +50,10 @@ def plain_product(
         target, source = pattern.stacked_column, pattern.row // channels
     message = value.unsqueeze(1) * z[source, channel * groups // channels]
     out = message.new_zeros(nodes * channels, width).index_add(0, target, message)
+    if pattern.lone_loops:
+        lone = pattern.lone
+        own = z[lone // channels, lone % channels * groups // channels]
+        out = out.index_add(0, lone, own)
     return out.reshape(nodes, channels, width)
 
 
@@ -62,7 +66,7 @@ class _Product(torch.autograd.Function):
         ctx.save_for_backward(value, z)
         out = z.new_empty(z.size(0), groups, z.size(2))
         along, order = _oriented(pattern, transposed)
-        multiply(along.start, along.column, order, value, z, out, pattern.channels)
+        multiply(along.start, along.column, order, value, z, out, *_rows_of(along))
         return out
 
     @staticmethod
@@ -72,7 +76,7 @@ class _Product(torch.autograd.Function):
         along, order = _oriented(pattern, not ctx.transposed)
         grad_z = torch.empty_like(z, memory_format=torch.contiguous_format)
         if not ctx.needs_input_grad[1]:
-            multiply(along.start, along.column, order, value, grad, grad_z, pattern.channels)
+            multiply(along.start, along.column, order, value, grad, grad_z, *_rows_of(along))
             return None, None, grad_z, None, None
         # Read and written in the order of the walk: two gathers cost far less than scattering.
         if order is not None:
@@ -81,7 +85,7 @@ class _Product(torch.autograd.Function):
         with backend.running:
             _multiply_and_sample(backend.unsigned(along.start), backend.unsigned(along.column),
                                  _array(value), _array(grad), _array(z), grad_z.numpy(),
-                                 sampled.numpy(), pattern.channels)  # fmt: skip
+                                 sampled.numpy(), *_rows_of(along))  # fmt: skip
         if order is not None:
             sampled = backend.take(sampled, pattern.transpose.inverse)
         return None, sampled, grad_z, None, None
@@ -95,11 +99,12 @@ def multiply(
     z: Tensor,
     out: Tensor,
     channels: int = 1,
+    lone_loops: bool = False,
 ) -> None:
     """The compiled product into ``out``, whose groups decide which channels are summed."""
     with backend.running:
         _multiply(backend.unsigned(start), backend.unsigned(column), _optional(order),
-                  _array(value), _array(z), out.numpy(), channels)  # fmt: skip
+                  _array(value), _array(z), out.numpy(), channels, lone_loops)  # fmt: skip
 
 
 def _oriented(pattern: Pattern, transposed: bool) -> tuple[Pattern, Tensor | None]:
@@ -107,6 +112,10 @@ def _oriented(pattern: Pattern, transposed: bool) -> tuple[Pattern, Tensor | Non
     if not transposed:
         return pattern, None
     return pattern.transpose.pattern, pattern.transpose.order
+
+
+def _rows_of(pattern: Pattern) -> tuple[int, bool]:
+    return pattern.channels, pattern.lone_loops
 
 
 def _optional(tensor: Tensor | None) -> Any:
@@ -120,7 +129,7 @@ def _array(tensor: Tensor) -> Any:
 # In both kernels the first entry of a row is assigned and the others are added: many rows have
 # one entry only, and need not be cleared before.
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
-def _multiply(start, column, order, value, z, out, channels):  # type: ignore[no-untyped-def]
+def _multiply(start, column, order, value, z, out, channels, lone_loops):  # type: ignore[no-untyped-def]
     nodes, groups_out, width = out.shape
     summed, shared = channels // groups_out, channels // z.shape[1]
     for i in prange(nodes):
@@ -128,7 +137,10 @@ def _multiply(start, column, order, value, z, out, channels):  # type: ignore[no
             empty = True
             for q in range(group * summed, (group + 1) * summed):
                 source = q // shared
-                for e in range(start[i * channels + q], start[i * channels + q + 1]):
+                first, last = start[i * channels + q], start[i * channels + q + 1]
+                if lone_loops and first == last:
+                    empty = _take_up(z[i, source], out[i, group], empty)
+                for e in range(first, last):
                     weight = value[e if order is None else order[e]]
                     j = column[e]
                     if empty:
@@ -145,7 +157,7 @@ def _multiply(start, column, order, value, z, out, channels):  # type: ignore[no
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _multiply_and_sample(  # type: ignore[no-untyped-def]
-    start, column, value, grad, z, grad_z, sampled, channels
+    start, column, value, grad, z, grad_z, sampled, channels, lone_loops
 ):
     """The product with ``grad``, and beside it the dot of ``z`` and ``grad`` at every entry."""
     nodes, groups, width = grad_z.shape
@@ -155,7 +167,10 @@ def _multiply_and_sample(  # type: ignore[no-untyped-def]
             empty = True
             for q in range(group * summed, (group + 1) * summed):
                 source = q // shared
-                for e in range(start[i * channels + q], start[i * channels + q + 1]):
+                first, last = start[i * channels + q], start[i * channels + q + 1]
+                if lone_loops and first == last:
+                    empty = _take_up(grad[i, source], grad_z[i, group], empty)
+                for e in range(first, last):
                     weight = value[e]
                     j = column[e]
                     dot = weight * 0
@@ -172,3 +187,11 @@ def _multiply_and_sample(  # type: ignore[no-untyped-def]
             if empty:
                 for f in range(width):
                     grad_z[i, group, f] = 0
+
+
+@njit(inline="always")
+def _take_up(own, out, empty):  # type: ignore[no-untyped-def]
+    """Along a self-loop of 1; gives that the sum is not empty any more."""
+    for f in range(len(out)):
+        out[f] = own[f] if empty else out[f] + own[f]
+    return False
