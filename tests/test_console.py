@@ -55,5 +55,5 @@ def test_one_signal_asks_to_stop_and_a_second_one_stops(number, capsys):
         assert interrupt.signal == number
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
-    assert "stopping after this epoch" in capsys.readouterr().err
+    assert "stopping after this epoch; once more" in capsys.readouterr().err
     assert signal.getsignal(number) == before

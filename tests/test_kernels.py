@@ -5,17 +5,19 @@ from contextlib import contextmanager
 from math import sqrt
 
 import numba
+import numpy as np
 import pytest
 import torch
 from drawn import graphs, noise
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 from torch.nn.functional import elu
 from torch.testing import assert_close
 
 import edgewise as ew
 from edgewise import features
-from edgewise.kernels import attention, backend, outer, products
+from edgewise.kernels import attention, backend, lanes, outer, products
 from edgewise.kernels.activation import drop, elu_and_drop
 from edgewise.kernels.dropout import draw_key, kept_factors, plain_kept
 from edgewise.kernels.pattern import stack
@@ -52,6 +54,28 @@ def assert_same(compiled, plain, *inputs):
         results.append((out, *grads))
     for one, other in zip(*results, strict=True):
         assert_close(one, other, **CLOSE)
+
+
+@njit
+def weighted_sum(rows, weight, out, count):
+    sums = lanes.nothing(rows, count)
+    for row in range(len(rows)):
+        sums = lanes.plus(sums, weight[row], lanes.load(sums, rows, row, 2))
+    lanes.store(sums, out, 1, 3)
+    return lanes.total(lanes.plus(lanes.nothing(rows, count), sums, sums))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [4, 8])
+def test_registers_hold_neighbouring_numbers(count, dtype):
+    rows = noise(5, count + 4).numpy().astype(dtype)
+    weight, out = noise(5, seed=1).numpy().astype(dtype), np.zeros((2, count + 5), dtype)
+    squares = weighted_sum(rows, weight, out, (0,) * count)
+    expected = weight @ rows[:, 2 : count + 2]
+    np.testing.assert_allclose(out[1, 3 : count + 3], expected, rtol=1e-5)
+    np.testing.assert_allclose(squares, expected @ expected, rtol=1e-5)
+    out[1, 3 : count + 3] = 0
+    assert not out.any()
 
 
 @given(graph=graphs())

@@ -2,14 +2,19 @@
 
 import json
 import math
+import multiprocessing
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
+from edgewise.data.synthetic import direction_and_kind_graph
 from edgewise.errors import EdgewiseError
+from edgewise.paper import execution
 from edgewise.paper.experiments import Experiment, plan
 from edgewise.paper.printed import BASELINE, ROWS_2, ROWS_3, TABLE_2, TABLE_3
 from edgewise.paper.results import Results
@@ -153,6 +158,29 @@ def test_tables_put_the_paper_beside_what_is_known(tmp_path):
     assert gains.rows[2][:2] == ("EGNN(C) over GCN", "none")
     assert gains.rows[2][2].startswith("+23.0 [")
     assert table_3(results).csv().splitlines()[3].startswith("EGNN(C),none (0.82),none (0.82)")
+
+
+def sleep_for_long(_):
+    time.sleep(600)
+
+
+@pytest.mark.slow
+def test_who_interrupts_again_does_not_wait_for_the_runs_under_way(tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(execution, "load_data", lambda _: direction_and_kind_graph(20, seed=1)[0])
+    monkeypatch.setattr(execution, "_run", sleep_for_long)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(5)
+    start = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            execution.run_all(plan(["cora"]), Results(tmp_path), 2, lambda *_: None)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - start < 120
+    assert not multiprocessing.active_children()
 
 
 @pytest.mark.dataset

@@ -87,9 +87,9 @@ class Console:
 class Interrupt:
     """Ctrl-C and SIGTERM end the epoch, then the run; a second one ends at once."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, ends: str = "this epoch") -> None:
         self.signal = 0
-        self.console = console
+        self.console, self.ends = console, ends
 
     def __call__(self) -> bool:
         return self.signal != 0
@@ -107,7 +107,7 @@ class Interrupt:
             raise KeyboardInterrupt
         self.signal = number
         if not self.console.quiet:
-            typer.echo("stopping after this epoch; once more to stop at once", err=True)
+            typer.echo(f"stopping after {self.ends}; once more to stop at once", err=True)
 
 
 def for_tensorboard(folder: "Path") -> "OnEpoch":

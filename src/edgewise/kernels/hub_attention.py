@@ -117,15 +117,14 @@ class _HubAttention(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         # Near the end of float32's exponents the factors of f need those of float64.
         dtype = torch.float64 if _spread(target, source) > WIDEST_SINGLE else value.dtype
-        link = backend.take(value, factor.transpose.order)
         s, t = (score.detach().to(dtype).contiguous().numpy() for score in (target, source))
-        hubs = arrange(factor, link.to(dtype).numpy(), s, t, slope)
+        hubs = arrange(factor, value.detach().to(dtype).contiguous().numpy(), s, t, slope)
         mask = None if masks is None else masks.to(dtype).numpy()
 
         one = np.ones((factor.channels, factor.num_nodes, 1), hubs.link.dtype)
         row_sum = pull(hubs, padded(one))[..., 0]
         row_sum[row_sum == 0] = 1
-        hubs = replace(hubs, target=hubs.target / row_sum)
+        hubs = replace(hubs, target=hubs.target / row_sum[..., None])
 
         width = h.size(2)
         h_channels = _by_channel(h.detach().to(dtype), factor.channels)

@@ -4,11 +4,10 @@ import numpy as np
 from numba import njit, prange
 
 from edgewise.kernels import backend
+from edgewise.kernels.lanes import load, nothing, plus, store, total
 
-# Columns that are summed together, in one vector register.
-LANES = 4
 # Unsigned numbers index an array without a check for "from the end", which halves a walk.
-ONE = np.uint64(1)
+ONE, TWO = np.uint64(1), np.uint64(2)
 # Sums over hubs are made in this many parts and then added, so that the number of threads
 # changes neither the order of additions nor the result. Every part costs an array of nodes;
 # together with the channels, two give six tasks on a directed graph.
@@ -21,232 +20,220 @@ def sweep(events, start, column, place, hub_start, order, cut, channels):  # typ
     nodes = np.uint64(doubled // 2)
     for channel in prange(channels):
         q = np.uint64(channel)
-        length = np.zeros(nodes, np.uint32)
+        end = np.empty(nodes, np.uint32)  # of the list of each hub, as far as it has grown
+        for hub in range(nodes):
+            end[hub] = hub_start[hub * channels + q]
         for event in events[:, q * np.uint64(heads) // channels]:
             row = event % nodes * channels + q
             for e in range(start[row], start[row + ONE]):
                 hub = column[e]
                 if event < nodes:
-                    order[hub_start[hub * channels + q] + length[hub]] = place[e]
-                    length[hub] += 1
+                    order[end[hub]] = place[e]
+                    end[hub] += 1
                 else:
-                    cut[place[e]] = length[hub]
+                    cut[place[e]] = end[hub]
+
+
+@njit(parallel=True, cache=True)
+def list_sources(order, node, link, source_node, source_link):  # type: ignore[no-untyped-def]
+    for m in prange(len(order)):
+        source_node[m], source_link[m] = node[order[m]], link[order[m]]
+
+
+# In all four walks, ``weighted`` holds what is summed, each group of columns that fit into a
+# register twice: times its factor below the kink, then times its factor above.
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def walk_pull(  # type: ignore[no-untyped-def]
-    parts, start, node, order, cut, link, masked, mask, weight, weighted, factor, out
+    parts, start, sources, targets, masks, weighted, factor, out, lanes
 ):
-    channels, _, width = weighted.shape[1:]
-    largest = _largest(start)
+    channels = weighted.shape[0]
     for task in prange(PARTS * channels):
         part, q = task // channels, task % channels
-        below = np.empty((largest + 1, LANES), out.dtype)
-        above = np.empty((largest + 1, LANES), out.dtype)
-        low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
-        mine = out[part, q]
+        sums = _sums(start, lanes, out)
+        mine, factors, rows = out[part, q], factor[q], weighted[q]
         for k in range(parts[part], parts[part + 1]):
             first, last = start[k * channels + q], start[k * channels + q + 1]
-            for lane in range(np.uint64(0), np.uint64(width), np.uint64(LANES)):
-                _running_sums(node, order, link, low, high, lane, first, last, below, above)
-                for p in range(first, last):
-                    i, c = node[p], cut[p]
-                    to_low, to_high = link[p] * lower[i], link[p] * upper[i]
-                    for f in range(np.uint64(LANES)):
-                        share = to_low * below[c, f] + to_high * above[c, f]
-                        if masked:
-                            share *= _column_weight(weight, mask, p, lane + f)
-                        mine[i, lane + f] += share
+            _pull(first, last, sources, targets, masks, rows, factors, sums, mine, lanes)
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
-def walk_target_gradients(  # type: ignore[no-untyped-def]
-    parts, start, node, order, cut, link, masked, mask, weight, weighted, factor, asked, slope,
-    grad_link, grad_score,
-):  # fmt: skip
-    channels, _, width = weighted.shape[1:]
-    largest = _largest(start)
-    for task in prange(PARTS * channels):
-        part, q = task // channels, task % channels
-        below = np.empty((largest + 1, LANES), asked.dtype)
-        above = np.empty((largest + 1, LANES), asked.dtype)
-        low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
-        query, score = asked[q], grad_score[part, q]
-        tilt = asked.dtype.type(slope)
-        for k in range(parts[part], parts[part + 1]):
-            first, last = start[k * channels + q], start[k * channels + q + 1]
-            for lane in range(np.uint64(0), np.uint64(width), np.uint64(LANES)):
-                _running_sums(node, order, link, low, high, lane, first, last, below, above)
-                for p in range(first, last):
-                    i, c = node[p], cut[p]
-                    dot_low, dot_high = asked.dtype.type(0), asked.dtype.type(0)
-                    for f in range(np.uint64(LANES)):
-                        question = query[i, lane + f]
-                        if masked:
-                            question *= _column_weight(weight, mask, p, lane + f)
-                        dot_low += question * below[c, f]
-                        dot_high += question * above[c, f]
-                    dot_low *= lower[i]
-                    dot_high *= upper[i]
-                    grad_link[p] += dot_low + dot_high
-                    score[i] += link[p] * (tilt * dot_low + dot_high)
+@njit(cache=True, fastmath=backend.FAST_MATH)
+def _pull(  # type: ignore[no-untyped-def]
+    first, last, sources, targets, masks, rows, factors, sums, mine, lanes
+):
+    (node, link, cut), (kept, weight) = targets, masks
+    above, zero = np.uint64(len(lanes)), nothing(sums, lanes)
+    for column in range(np.uint64(0), np.uint64(mine.shape[1]), above):
+        _running_sums(first, last, sources, rows, column, sums, lanes)
+        for p in range(first, last):
+            i, c = node[p], cut[p] - first
+            share = plus(zero, link[p] * factors[i, 0], load(zero, sums, c, np.uint64(0)))
+            share = plus(share, link[p] * factors[i, 1], load(zero, sums, c, above))
+            share = plus(load(zero, mine, i, column), _kept(kept, weight, p, column, zero), share)
+            store(share, mine, i, column)
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def walk_push(  # type: ignore[no-untyped-def]
-    parts, start, node, order, cut, link, masked, mask, weight, weighted, factor, out
+    parts, start, sources, targets, masks, weighted, factor, out, lanes
 ):
-    channels, _, width = weighted.shape[1:]
-    largest = _largest(start)
+    channels = weighted.shape[0]
     for task in prange(PARTS * channels):
         part, q = task // channels, task % channels
-        below = np.empty((largest + 1, LANES), out.dtype)
-        above = np.empty((largest + 1, LANES), out.dtype)
-        low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
-        mine, one = out[part, q], out.dtype.type(1)
+        sums = _sums(start, lanes, out)
+        mine, factors, rows = out[part, q], factor[q], weighted[q]
         for k in range(parts[part], parts[part + 1]):
             first, last = start[k * channels + q], start[k * channels + q + 1]
-            for lane in range(np.uint64(0), np.uint64(width), np.uint64(LANES)):
-                _dropped_sums(node, cut, link, masked, mask, weight, low, high, lane, first, last,
-                              below, above)  # fmt: skip
-                given = _nothing(above)
-                for m in range(last - first):
-                    p = order[first + m]
-                    j = node[p]
-                    given = _add(given, one, above, m, np.uint64(0))
-                    share = _scaled(link[p] * upper[j], given)
-                    share = _add(share, link[p] * lower[j], below, m + ONE, np.uint64(0))
-                    _store(mine, j, lane, _add(share, one, mine, j, lane))
+            _push(first, last, sources, targets, masks, rows, factors, sums, mine, lanes)
+
+
+@njit(cache=True, fastmath=backend.FAST_MATH)
+def _push(  # type: ignore[no-untyped-def]
+    first, last, sources, targets, masks, rows, factors, sums, mine, lanes
+):
+    node, link, _ = sources
+    above, zero = np.uint64(len(lanes)), nothing(sums, lanes)
+    for column in range(np.uint64(0), np.uint64(mine.shape[1]), above):
+        _dropped_sums(first, last, targets, masks, rows, column, sums, lanes)
+        given = zero
+        for m in range(last - first):
+            j, value = node[first + m], link[first + m]
+            given = plus(given, 1, load(zero, sums, m, above))
+            share = plus(load(zero, mine, j, column), value * factors[j, 1], given)
+            below = load(zero, sums, m + ONE, np.uint64(0))
+            store(plus(share, value * factors[j, 0], below), mine, j, column)
+
+
+@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+def walk_target_gradients(  # type: ignore[no-untyped-def]
+    parts, start, sources, targets, masks, weighted, factor, asked, tilt, grad_link, grad_score,
+    lanes,
+):  # fmt: skip
+    channels = weighted.shape[0]
+    for task in prange(PARTS * channels):
+        part, q = task // channels, task % channels
+        sums = _sums(start, lanes, asked)
+        questions, factors, rows, score = asked[q], factor[q], weighted[q], grad_score[part, q]
+        for k in range(parts[part], parts[part + 1]):
+            first, last = start[k * channels + q], start[k * channels + q + 1]
+            _target_gradients(first, last, sources, targets, masks, rows, factors, sums,
+                              questions, tilt, grad_link, score, lanes)  # fmt: skip
+
+
+@njit(cache=True, fastmath=backend.FAST_MATH)
+def _target_gradients(  # type: ignore[no-untyped-def]
+    first, last, sources, targets, masks, rows, factors, sums, questions, tilt, grad_link, score,
+    lanes,
+):  # fmt: skip
+    (node, link, cut), (kept, weight) = targets, masks
+    above, zero = np.uint64(len(lanes)), nothing(sums, lanes)
+    for column in range(np.uint64(0), np.uint64(questions.shape[1]), above):
+        _running_sums(first, last, sources, rows, column, sums, lanes)
+        for p in range(first, last):
+            i, c = node[p], cut[p] - first
+            question = load(zero, questions, i, column)
+            question = plus(zero, _kept(kept, weight, p, column, zero), question)
+            low = total(plus(zero, question, load(zero, sums, c, np.uint64(0)))) * factors[i, 0]
+            high = total(plus(zero, question, load(zero, sums, c, above))) * factors[i, 1]
+            grad_link[p] += low + high
+            score[i] += link[p] * (tilt * low + high)
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def walk_source_gradients(  # type: ignore[no-untyped-def]
-    parts, start, node, order, cut, link, masked, mask, weight, weighted, factor, held, slope,
-    grad_link, grad_score,
+    parts, start, sources, targets, masks, weighted, factor, held, tilt, grad_link, grad_score,
+    lanes,
 ):  # fmt: skip
-    channels, _, width = weighted.shape[1:]
-    largest = _largest(start)
+    channels = weighted.shape[0]
     for task in prange(PARTS * channels):
         part, q = task // channels, task % channels
-        below = np.empty((largest + 1, LANES), held.dtype)
-        above = np.empty((largest + 1, LANES), held.dtype)
-        low, high, lower, upper = weighted[0, q], weighted[1, q], factor[0, q], factor[1, q]
-        answer, score = held[q], grad_score[part, q]
-        tilt, one = held.dtype.type(slope), held.dtype.type(1)
+        sums = _sums(start, lanes, held)
+        answers, factors, rows, score = held[q], factor[q], weighted[q], grad_score[part, q]
         for k in range(parts[part], parts[part + 1]):
             first, last = start[k * channels + q], start[k * channels + q + 1]
-            for lane in range(np.uint64(0), np.uint64(width), np.uint64(LANES)):
-                _dropped_sums(node, cut, link, masked, mask, weight, low, high, lane, first, last,
-                              below, above)  # fmt: skip
-                given = _nothing(above)
-                for m in range(last - first):
-                    p = order[first + m]
-                    j = node[p]
-                    given = _add(given, one, above, m, np.uint64(0))
-                    dot_high = upper[j] * _dot(given, answer, j, lane)
-                    given_low = _add(_nothing(below), one, below, m + ONE, np.uint64(0))
-                    dot_low = lower[j] * _dot(given_low, answer, j, lane)
-                    grad_link[p] += dot_low + dot_high
-                    score[j] += link[p] * (tilt * dot_low + dot_high)
+            _source_gradients(first, last, sources, targets, masks, rows, factors, sums,
+                              answers, tilt, grad_link, score, lanes)  # fmt: skip
 
 
-@njit
-def _largest(start):  # type: ignore[no-untyped-def]
+@njit(cache=True, fastmath=backend.FAST_MATH)
+def _source_gradients(  # type: ignore[no-untyped-def]
+    first, last, sources, targets, masks, rows, factors, sums, answers, tilt, grad_link, score,
+    lanes,
+):  # fmt: skip
+    node, link, order = sources
+    above, zero = np.uint64(len(lanes)), nothing(sums, lanes)
+    for column in range(np.uint64(0), np.uint64(answers.shape[1]), above):
+        _dropped_sums(first, last, targets, masks, rows, column, sums, lanes)
+        given = zero
+        for m in range(last - first):
+            j = node[first + m]
+            answer = load(zero, answers, j, column)
+            given = plus(given, 1, load(zero, sums, m, above))
+            below = load(zero, sums, m + ONE, np.uint64(0))
+            high = total(plus(zero, answer, given)) * factors[j, 1]
+            low = total(plus(zero, answer, below)) * factors[j, 0]
+            grad_link[order[first + m]] += low + high
+            score[j] += link[first + m] * (tilt * low + high)
+
+
+@njit(cache=True)
+def _sums(start, lanes, like):  # type: ignore[no-untyped-def]
+    """Room for the sums at every cut of the largest hub, below the kink and above it."""
     size = 0
     for hub in range(len(start) - 1):
         size = max(size, np.int64(start[hub + 1] - start[hub]))
-    return size
+    return np.empty((size + 1, 2 * len(lanes)), like.dtype)
 
 
-@njit(inline="always")
-def _running_sums(node, order, link, low, high, lane, first, last, below, above):  # type: ignore[no-untyped-def]
+@njit(cache=True, fastmath=backend.FAST_MATH)
+def _running_sums(first, last, sources, rows, column, sums, lanes):  # type: ignore[no-untyped-def]
     """For every cut: low terms of the sources before it, high terms of those from it on."""
-    size = last - first
-    sums = _nothing(below)
-    _store(below, np.uint64(0), np.uint64(0), sums)
+    node, link, _ = sources
+    size, above = last - first, np.uint64(len(lanes))
+    low = high = zero = nothing(sums, lanes)
+    store(low, sums, np.uint64(0), np.uint64(0))
     for m in range(size):
-        p = order[first + m]
-        sums = _add(sums, link[p], low, node[p], lane)
-        _store(below, m + ONE, np.uint64(0), sums)
-    sums = _nothing(above)
-    _store(above, size, np.uint64(0), sums)
+        low = plus(low, link[first + m], load(zero, rows, node[first + m], TWO * column))
+        store(low, sums, m + ONE, np.uint64(0))
+    store(high, sums, size, above)
     for taken in range(size):
         m = size - ONE - taken
-        p = order[first + m]
-        sums = _add(sums, link[p], high, node[p], lane)
-        _store(above, m, np.uint64(0), sums)
+        terms = load(zero, rows, node[first + m], TWO * column + above)
+        high = plus(high, link[first + m], terms)
+        store(high, sums, m, above)
 
 
-# Sums held in registers, one per lane.
-
-
-@njit(inline="always")
-def _nothing(like):  # type: ignore[no-untyped-def]
-    zero = like.dtype.type(0)
-    return zero, zero, zero, zero
-
-
-@njit(inline="always")
-def _add(sums, weight, rows, row, lane):  # type: ignore[no-untyped-def]
-    return (
-        sums[0] + weight * rows[row, lane],
-        sums[1] + weight * rows[row, lane + ONE],
-        sums[2] + weight * rows[row, lane + np.uint64(2)],
-        sums[3] + weight * rows[row, lane + np.uint64(3)],
-    )
-
-
-@njit(inline="always")
-def _scaled(weight, sums):  # type: ignore[no-untyped-def]
-    return weight * sums[0], weight * sums[1], weight * sums[2], weight * sums[3]
-
-
-@njit(inline="always")
-def _dot(sums, rows, row, lane):  # type: ignore[no-untyped-def]
-    return (
-        sums[0] * rows[row, lane]
-        + sums[1] * rows[row, lane + ONE]
-        + sums[2] * rows[row, lane + np.uint64(2)]
-        + sums[3] * rows[row, lane + np.uint64(3)]
-    )
-
-
-@njit(inline="always")
-def _store(rows, row, lane, sums):  # type: ignore[no-untyped-def]
-    rows[row, lane] = sums[0]
-    rows[row, lane + ONE] = sums[1]
-    rows[row, lane + np.uint64(2)] = sums[2]
-    rows[row, lane + np.uint64(3)] = sums[3]
-
-
-@njit(inline="always")
-def _dropped_sums(  # type: ignore[no-untyped-def]
-    node, cut, link, masked, mask, weight, low, high, lane, first, last, below, above
-):
+@njit(cache=True, fastmath=backend.FAST_MATH)
+def _dropped_sums(first, last, targets, masks, rows, column, sums, lanes):  # type: ignore[no-untyped-def]
     """The terms of the targets at their cuts: the low ones summed from the end, the high ones not.
 
     A source at place ``m`` is given the low terms of the cuts after ``m`` and the high terms of
     those up to ``m``.
     """
-    size = last - first
+    (node, link, cut), (kept, weight) = targets, masks
+    size, above, zero = last - first, np.uint64(len(lanes)), nothing(sums, lanes)
     for m in range(size + ONE):
-        for f in range(np.uint64(LANES)):
-            below[m, f] = 0
-            above[m, f] = 0
+        store(zero, sums, m, np.uint64(0))
+        store(zero, sums, m, above)
     for p in range(first, last):
-        i, c = node[p], cut[p]
-        for f in range(np.uint64(LANES)):
-            share = link[p]
-            if masked:
-                share *= _column_weight(weight, mask, p, lane + f)
-            below[c, f] += share * low[i, lane + f]
-            above[c, f] += share * high[i, lane + f]
-    sums, one = _nothing(below), below.dtype.type(1)
+        i, c = node[p], cut[p] - first
+        share = plus(zero, link[p], _kept(kept, weight, p, column, zero))
+        low = plus(load(zero, sums, c, np.uint64(0)), share, load(zero, rows, i, TWO * column))
+        store(low, sums, c, np.uint64(0))
+        terms = load(zero, rows, i, TWO * column + above)
+        store(plus(load(zero, sums, c, above), share, terms), sums, c, above)
+    low = zero
     for taken in range(size):
-        sums = _add(sums, one, below, size - taken, np.uint64(0))
-        _store(below, size - taken, np.uint64(0), sums)
+        low = plus(low, 1, load(zero, sums, size - taken, np.uint64(0)))
+        store(low, sums, size - taken, np.uint64(0))
 
 
-@njit(inline="always")
-def _column_weight(weight, mask, p, column):  # type: ignore[no-untyped-def]
-    return weight[0, column] + weight[1, column] * mask[0, p] + weight[2, column] * mask[1, p]
+@njit(cache=True, fastmath=backend.FAST_MATH)
+def _kept(kept, weight, p, column, like):  # type: ignore[no-untyped-def]
+    """What dropout leaves of a link in each of a group of columns."""
+    share = load(like, weight, 0, column)
+    if kept.shape[1]:
+        share = plus(share, kept[0, p], load(like, weight, 1, column))
+        share = plus(share, kept[1, p], load(like, weight, 2, column))
+    return share

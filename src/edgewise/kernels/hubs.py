@@ -9,19 +9,21 @@ drops its terms at the cuts and sums them the other way. The cost is the entries
 the width, not the sum of squared hub sizes.
 
 Arrays of nodes stand by channel, ``[channels, nodes, width]``, their widths padded to whole
-lanes. Arrays of links, the entries of ``B``, stand in the order of the hub lists.
+registers. Arrays of links, the entries of ``B``, stand in the order of the hub lists.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from edgewise.kernels import backend
 from edgewise.kernels.backend import unsigned
 from edgewise.kernels.hub_walks import (
-    LANES,
     PARTS,
+    list_sources,
     sweep,
     walk_pull,
     walk_push,
@@ -32,6 +34,9 @@ from edgewise.kernels.pattern import Pattern
 
 Array = NDArray[np.floating]
 
+# Columns that are summed together, in one register: four of them, or eight where there are more.
+FOUR, EIGHT = (0,) * 4, (0,) * 8
+
 
 @dataclass(frozen=True, eq=False)
 class Hubs:
@@ -40,10 +45,11 @@ class Hubs:
     part: NDArray[np.int64]  # [PARTS + 1], the hubs of each part: as many links in each
     start: NDArray[np.uint64]  # where the list of each hub begins
     node: NDArray[np.uint32]  # the member at each place of the lists
-    order: NDArray[np.uint32]  # places, ascending by source score within each hub
-    cut: NDArray[np.uint32]  # at each place: how many sources lie below the kink of its target
     link: Array  # the values of B
-    target: Array  # [2, channels, nodes], the targets' factors of f below and above the kink
+    cut: NDArray[np.uint32]  # where, among its sources, the kink of each target falls
+    # Node, link and place of each member, ascending by source score within each hub.
+    sources: tuple[NDArray[np.uint32], Array, NDArray[np.uint32]]
+    target: Array  # [channels, nodes, 2], the targets' factors of f below and above the kink
     source: Array  # and those of the sources
 
 
@@ -55,7 +61,7 @@ class Masks:
     weight: Array  # [3, width]: 1 where a column is not masked, masked first, masked second
 
 
-def arrange(pattern: Pattern, link: Array, target: Array, source: Array, slope: float) -> Hubs:
+def arrange(pattern: Pattern, value: Array, target: Array, source: Array, slope: float) -> Hubs:
     """Order every hub's members by source score, and place each target's kink among them.
 
     One sort of all nodes orders every list: a single sweep by ascending score appends sources
@@ -66,27 +72,30 @@ def arrange(pattern: Pattern, link: Array, target: Array, source: Array, slope: 
     and ``w_i e^(slope (t_j - t_max))`` below, so no exponent is positive.
     """
     turned, channels = pattern.transpose, pattern.channels
-    order, cut = np.empty((2, pattern.num_entries), np.uint32)
+    order, cut, source_node = np.empty((3, pattern.num_entries), np.uint32)
+    link = backend.take(torch.from_numpy(value), turned.order).numpy()
+    source_link = np.empty_like(link)
     # Sources come first among equals: a pair on the kink lies below it.
     events = np.argsort(np.concatenate([source, -target]), axis=0, kind="stable")
     start, node = unsigned(turned.pattern.start), unsigned(turned.pattern.column)
     with backend.running:
         sweep(events.astype(np.uint32), unsigned(pattern.start), unsigned(pattern.column),
-               unsigned(turned.inverse), start, order, cut, np.uint64(channels))  # fmt: skip
+              unsigned(turned.inverse), start, order, cut, np.uint64(channels))  # fmt: skip
+        list_sources(order, node, link, source_node, source_link)
     top = source.max(axis=0, initial=-np.inf)
     head = np.arange(channels) * source.shape[1] // channels
     below = np.exp((slope - 1) * np.maximum(target + top, 0)).T[head]
-    sources = np.exp(np.stack([slope * (source - top), source - top]))
+    factors = np.exp(np.stack([slope * (source - top), source - top], axis=-1))
     shares = np.linspace(0, pattern.num_entries, PARTS + 1)
     return Hubs(
         np.searchsorted(start[::channels], shares, side="left"),
         start,
         node,
-        order,
-        cut,
         link,
-        target=np.stack([below, np.ones_like(below)]),
-        source=np.ascontiguousarray(sources.swapaxes(1, 2)[:, head]),
+        cut,
+        (source_node, source_link, order),
+        target=np.stack([below, np.ones_like(below)], axis=-1),
+        source=np.ascontiguousarray(factors.swapaxes(0, 1)[head]),
     )
 
 
@@ -94,8 +103,8 @@ def pull(hubs: Hubs, z: Array, masks: Masks | None = None) -> Array:
     """``M z``: every target gathers what its sources hold, ``[channels, nodes, width]``."""
     out = np.zeros((PARTS, *z.shape), z.dtype)
     with backend.running:
-        walk_pull(hubs.part, hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link,
-              *_masked(hubs, masks, z), hubs.source[..., None] * z, hubs.target, out)  # fmt: skip
+        walk_pull(*_lists(hubs), _masks(masks, z), _weighted(hubs.source, z), hubs.target, out,
+                  _lanes(z))  # fmt: skip
     return out.sum(0)
 
 
@@ -103,8 +112,8 @@ def push(hubs: Hubs, z: Array, masks: Masks | None = None) -> Array:
     """``M^T z``: every source is given what its targets hold."""
     out = np.zeros((PARTS, *z.shape), z.dtype)
     with backend.running:
-        walk_push(hubs.part, hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link,
-              *_masked(hubs, masks, z), hubs.target[..., None] * z, hubs.source, out)  # fmt: skip
+        walk_push(*_lists(hubs), _masks(masks, z), _weighted(hubs.target, z), hubs.source, out,
+                  _lanes(z))  # fmt: skip
     return out.sum(0)
 
 
@@ -117,9 +126,9 @@ def target_gradients(
     """
     grad_score = np.zeros((PARTS, *held.shape[:2]), held.dtype)
     with backend.running:
-        walk_target_gradients(hubs.part, hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link,
-                          *_masked(hubs, masks, held), hubs.source[..., None] * held,
-                          hubs.target, asked, slope, grad_link, grad_score)  # fmt: skip
+        walk_target_gradients(*_lists(hubs), _masks(masks, held), _weighted(hubs.source, held),
+                              hubs.target, asked, held.dtype.type(slope), grad_link, grad_score,
+                              _lanes(held))  # fmt: skip
     return grad_score.sum(0)
 
 
@@ -129,16 +138,16 @@ def source_gradients(
     """The same seen from the sources: their score gradients, and those of their links."""
     grad_score = np.zeros((PARTS, *held.shape[:2]), held.dtype)
     with backend.running:
-        walk_source_gradients(hubs.part, hubs.start, hubs.node, hubs.order, hubs.cut, hubs.link,
-                          *_masked(hubs, masks, held), hubs.target[..., None] * asked,
-                          hubs.source, held, slope, grad_link, grad_score)  # fmt: skip
+        walk_source_gradients(*_lists(hubs), _masks(masks, held), _weighted(hubs.target, asked),
+                              hubs.source, held, held.dtype.type(slope), grad_link, grad_score,
+                              _lanes(held))  # fmt: skip
     return grad_score.sum(0)
 
 
 def padded(*columns: Array) -> Array:
-    """Columns side by side, filled up with zeros to whole lanes."""
-    missing = -sum(block.shape[2] for block in columns) % LANES
-    filling = np.zeros((*columns[0].shape[:2], missing), columns[0].dtype)
+    """Columns side by side, filled up with zeros to whole registers."""
+    width = sum(block.shape[2] for block in columns)
+    filling = np.zeros((*columns[0].shape[:2], _padding(width)), columns[0].dtype)
     return np.concatenate([*columns, filling], axis=2)
 
 
@@ -146,11 +155,30 @@ def column_masks(factor: Array | None, first: int, second: int, rest: int) -> Ma
     """The masks of a block of columns masked first, one masked second, and one not masked."""
     if factor is None:
         return None
-    kinds = np.repeat([1, 2, 0], [first, second, rest + -(first + second + rest) % LANES])
+    kinds = np.repeat([1, 2, 0], [first, second, rest + _padding(first + second + rest)])
     return Masks(factor, np.ascontiguousarray(np.eye(3, dtype=factor.dtype)[:, kinds]))
 
 
-def _masked(hubs: Hubs, masks: Masks | None, z: Array) -> tuple[bool, Array, Array]:
+def _padding(width: int) -> int:
+    return -width % (4 if width <= 4 else 8)
+
+
+def _lanes(z: Array) -> tuple[int, ...]:
+    return FOUR if z.shape[2] == 4 else EIGHT
+
+
+def _lists(hubs: Hubs) -> tuple[Any, ...]:
+    return hubs.part, hubs.start, hubs.sources, (hubs.node, hubs.link, hubs.cut)
+
+
+def _masks(masks: Masks | None, z: Array) -> tuple[Array, Array]:
     if masks is None:
-        return False, np.empty((2, 0), hubs.link.dtype), np.empty((3, 0), z.dtype)
-    return True, masks.factor, masks.weight
+        return np.empty((2, 0), z.dtype), np.ones((1, z.shape[2]), z.dtype)
+    return masks.factor, masks.weight
+
+
+def _weighted(factor: Array, z: Array) -> Array:
+    """Each register's columns of ``z`` times the factor below the kink, then times that above."""
+    channels, nodes, width = z.shape
+    groups = z.reshape(channels, nodes, -1, 1, len(_lanes(z)))
+    return (groups * factor[:, :, None, :, None]).reshape(channels, nodes, 2 * width)

@@ -3,8 +3,9 @@
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -34,7 +35,7 @@ def run_all(
         mine = [e for e in missing if e.dataset == dataset]
         # Spawned, because forking a process that runs threads may hang.
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(jobs, context, _start, (dataset, data)) as pool:
+        with ProcessPoolExecutor(jobs, context, _start, (dataset, data)) as pool, _ending_workers():
             waiting: dict[Future[dict[str, Any]], Experiment] = {}
             while (mine or waiting) and not (stop() and not waiting):
                 while mine and len(waiting) < jobs and not stop():
@@ -49,6 +50,17 @@ def run_all(
                     on_result(done, len(missing), experiment, left)
         if stop():
             return
+
+
+@contextmanager
+def _ending_workers() -> Iterator[None]:
+    """Do not wait for runs under way after an error or a second Ctrl-C."""
+    try:
+        yield
+    except BaseException:
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        raise
 
 
 def _shared(data: Data) -> Data:
