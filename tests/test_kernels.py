@@ -62,7 +62,7 @@ def weighted_sum(rows, weight, out, count):
     for row in range(len(rows)):
         sums = lanes.plus(sums, weight[row], lanes.load(sums, rows, row, 2))
     lanes.store(sums, out, 1, 3)
-    return lanes.total(lanes.plus(lanes.nothing(rows, count), sums, sums))
+    return lanes.added_up(lanes.plus(lanes.nothing(rows, count), sums, sums))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

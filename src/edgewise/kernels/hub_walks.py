@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from edgewise.kernels import backend
-from edgewise.kernels.lanes import load, nothing, plus, store, total
+from edgewise.kernels.lanes import added_up, load, nothing, plus, store
 
 # Unsigned numbers index an array without a check for "from the end", which halves a walk.
 ONE, TWO = np.uint64(1), np.uint64(2)
@@ -134,8 +134,8 @@ def _target_gradients(  # type: ignore[no-untyped-def]
             i, c = node[p], cut[p] - first
             question = load(zero, questions, i, column)
             question = plus(zero, _kept(kept, weight, p, column, zero), question)
-            low = total(plus(zero, question, load(zero, sums, c, np.uint64(0)))) * factors[i, 0]
-            high = total(plus(zero, question, load(zero, sums, c, above))) * factors[i, 1]
+            low = added_up(plus(zero, question, load(zero, sums, c, np.uint64(0)))) * factors[i, 0]
+            high = added_up(plus(zero, question, load(zero, sums, c, above))) * factors[i, 1]
             grad_link[p] += low + high
             score[i] += link[p] * (tilt * low + high)
 
@@ -171,8 +171,8 @@ def _source_gradients(  # type: ignore[no-untyped-def]
             answer = load(zero, answers, j, column)
             given = plus(given, 1, load(zero, sums, m, above))
             below = load(zero, sums, m + ONE, np.uint64(0))
-            high = total(plus(zero, answer, given)) * factors[j, 1]
-            low = total(plus(zero, answer, below)) * factors[j, 0]
+            high = added_up(plus(zero, answer, given)) * factors[j, 1]
+            low = added_up(plus(zero, answer, below)) * factors[j, 0]
             grad_link[order[first + m]] += low + high
             score[j] += link[first + m] * (tilt * low + high)
 

@@ -85,7 +85,7 @@ def plus(typing, sums, weight, numbers):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def total(typing, numbers):  # type: ignore[no-untyped-def]
+def added_up(typing, numbers):  # type: ignore[no-untyped-def]
     """The sum of a register."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]

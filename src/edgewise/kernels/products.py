@@ -7,13 +7,18 @@ between stand attention heads. The result may be summed over groups of channels 
 
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from numba import njit, prange
 from torch import Tensor
 
 from edgewise.kernels import backend
+from edgewise.kernels.lanes import added_up, load, nothing, plus, store
 from edgewise.kernels.pattern import Pattern
+
+# Unsigned numbers index an array without a check for "from the end".
+NONE, ONE = np.uint64(0), np.uint64(1)
 
 
 def product(
@@ -84,8 +89,9 @@ class _Product(torch.autograd.Function):
         sampled = torch.empty_like(value, memory_format=torch.contiguous_format)
         with backend.running:
             _multiply_and_sample(backend.unsigned(along.start), backend.unsigned(along.column),
-                                 _array(value), _array(grad), _array(z), grad_z.numpy(),
-                                 sampled.numpy(), *_rows_of(along))  # fmt: skip
+                                 _array(value), _rows(grad), _rows(z), _rows(grad_z),
+                                 sampled.numpy(), _groups(along.channels, grad, z),
+                                 along.lone_loops, _lanes(z))  # fmt: skip
         if order is not None:
             sampled = backend.take(sampled, pattern.transpose.inverse)
         return None, sampled, grad_z, None, None
@@ -104,7 +110,8 @@ def multiply(
     """The compiled product into ``out``, whose groups decide which channels are summed."""
     with backend.running:
         _multiply(backend.unsigned(start), backend.unsigned(column), _optional(order),
-                  _array(value), _array(z), out.numpy(), channels, lone_loops)  # fmt: skip
+                  _array(value), _rows(z), _rows(out), _groups(channels, z, out), lone_loops,
+                  _lanes(z))  # fmt: skip
 
 
 def _oriented(pattern: Pattern, transposed: bool) -> tuple[Pattern, Tensor | None]:
@@ -126,72 +133,121 @@ def _array(tensor: Tensor) -> Any:
     return tensor.detach().contiguous().numpy()
 
 
-# In both kernels the first entry of a row is assigned and the others are added: many rows have
-# one entry only, and need not be cleared before.
+def _rows(tensor: Tensor) -> Any:
+    return tensor.detach().contiguous().flatten(0, 1).numpy()
+
+
+def _groups(channels: int, read: Tensor, written: Tensor) -> tuple[np.uint64, ...]:
+    return np.uint64(channels), np.uint64(read.size(1)), np.uint64(written.size(1))
+
+
+def _lanes(z: Tensor) -> tuple[int, ...]:
+    """As many columns as are summed in registers at a time."""
+    return (0,) * max(count for count in (8, 16, 32) if count == 8 or count <= z.size(-1))
+
+
+# In both kernels, columns that fill registers are summed there, one group of them after the other.
+# Of the rest, the first entry of a row is assigned and the others are added: many rows have one
+# entry only, and need not be cleared before. ``groups`` tells of how many rows a node consists in
+# the pattern, in what is read and in what is written.
+
+
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
-def _multiply(start, column, order, value, z, out, channels, lone_loops):  # type: ignore[no-untyped-def]
-    nodes, groups_out, width = out.shape
-    summed, shared = channels // groups_out, channels // z.shape[1]
-    for i in prange(nodes):
-        for group in range(groups_out):
+def _multiply(start, column, order, value, z, out, groups, lone_loops, lanes):  # type: ignore[no-untyped-def]
+    channels, groups_in, groups_out = groups
+    summed, shared = channels // groups_out, channels // groups_in
+    step, width = np.uint64(len(lanes)), np.uint64(out.shape[1])
+    for node in prange(np.uint64(len(out)) // groups_out):
+        i, zero = np.uint64(node), nothing(out, lanes)
+        for row in range(i * groups_out, (i + ONE) * groups_out):
+            channel = row % groups_out * summed
+            for f in range(NONE, width - width % step, step):
+                total = zero
+                for q in range(channel, channel + summed):
+                    source = q // shared
+                    first, last = start[i * channels + q], start[i * channels + q + ONE]
+                    if lone_loops and first == last:
+                        total = plus(total, 1, load(zero, z, i * groups_in + source, f))
+                    for e in range(first, last):
+                        weight = value[e if order is None else order[e]]
+                        terms = load(zero, z, column[e] * groups_in + source, f)
+                        total = plus(total, weight, terms)
+                store(total, out, row, f)
+            if width % step == NONE:
+                continue
             empty = True
-            for q in range(group * summed, (group + 1) * summed):
+            for q in range(channel, channel + summed):
                 source = q // shared
-                first, last = start[i * channels + q], start[i * channels + q + 1]
+                first, last = start[i * channels + q], start[i * channels + q + ONE]
                 if lone_loops and first == last:
-                    empty = _take_up(z[i, source], out[i, group], empty)
+                    for f in range(width - width % step, width):
+                        term = z[i * groups_in + source, f]
+                        out[row, f] = term if empty else out[row, f] + term
+                    empty = False
                 for e in range(first, last):
                     weight = value[e if order is None else order[e]]
-                    j = column[e]
+                    j = column[e] * groups_in + source
                     if empty:
-                        for f in range(width):
-                            out[i, group, f] = weight * z[j, source, f]
+                        for f in range(width - width % step, width):
+                            out[row, f] = weight * z[j, f]
                         empty = False
                     else:
-                        for f in range(width):
-                            out[i, group, f] += weight * z[j, source, f]
+                        for f in range(width - width % step, width):
+                            out[row, f] += weight * z[j, f]
             if empty:
-                for f in range(width):
-                    out[i, group, f] = 0
+                for f in range(width - width % step, width):
+                    out[row, f] = 0
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _multiply_and_sample(  # type: ignore[no-untyped-def]
-    start, column, value, grad, z, grad_z, sampled, channels, lone_loops
+    start, column, value, grad, z, grad_z, sampled, groups, lone_loops, lanes
 ):
     """The product with ``grad``, and beside it the dot of ``z`` and ``grad`` at every entry."""
-    nodes, groups, width = grad_z.shape
-    summed, shared = channels // groups, channels // grad.shape[1]
-    for i in prange(nodes):
-        for group in range(groups):
+    channels, groups_in, groups_out = groups
+    summed, shared = channels // groups_out, channels // groups_in
+    step, width = np.uint64(len(lanes)), np.uint64(z.shape[1])
+    for node in prange(np.uint64(len(z)) // groups_out):
+        i, zero = np.uint64(node), nothing(z, lanes)
+        for row in range(i * groups_out, (i + ONE) * groups_out):
+            channel = row % groups_out * summed
+            for f in range(NONE, width - width % step, step):
+                total, mine = zero, load(zero, z, row, f)
+                for q in range(channel, channel + summed):
+                    source = q // shared
+                    first, last = start[i * channels + q], start[i * channels + q + ONE]
+                    if lone_loops and first == last:
+                        total = plus(total, 1, load(zero, grad, i * groups_in + source, f))
+                    for e in range(first, last):
+                        terms = load(zero, grad, column[e] * groups_in + source, f)
+                        total = plus(total, value[e], terms)
+                        dot = added_up(plus(zero, mine, terms))
+                        sampled[e] = dot if f == NONE else sampled[e] + dot
+                store(total, grad_z, row, f)
+            if width % step == NONE:
+                continue
             empty = True
-            for q in range(group * summed, (group + 1) * summed):
+            for q in range(channel, channel + summed):
                 source = q // shared
-                first, last = start[i * channels + q], start[i * channels + q + 1]
+                first, last = start[i * channels + q], start[i * channels + q + ONE]
                 if lone_loops and first == last:
-                    empty = _take_up(grad[i, source], grad_z[i, group], empty)
+                    for f in range(width - width % step, width):
+                        term = grad[i * groups_in + source, f]
+                        grad_z[row, f] = term if empty else grad_z[row, f] + term
+                    empty = False
                 for e in range(first, last):
-                    weight = value[e]
-                    j = column[e]
-                    dot = weight * 0
-                    for f in range(width):
-                        dot += z[i, group, f] * grad[j, source, f]
-                    sampled[e] = dot
+                    j = column[e] * groups_in + source
+                    dot = value[e] * 0
+                    for f in range(width - width % step, width):
+                        dot += z[row, f] * grad[j, f]
+                    sampled[e] = dot if width < step else sampled[e] + dot
                     if empty:
-                        for f in range(width):
-                            grad_z[i, group, f] = weight * grad[j, source, f]
+                        for f in range(width - width % step, width):
+                            grad_z[row, f] = value[e] * grad[j, f]
                         empty = False
                     else:
-                        for f in range(width):
-                            grad_z[i, group, f] += weight * grad[j, source, f]
+                        for f in range(width - width % step, width):
+                            grad_z[row, f] += value[e] * grad[j, f]
             if empty:
-                for f in range(width):
-                    grad_z[i, group, f] = 0
-
-
-@njit(inline="always")
-def _take_up(own, out, empty):  # type: ignore[no-untyped-def]
-    """Along a self-loop of 1; gives that the sum is not empty any more."""
-    for f in range(len(out)):
-        out[f] = own[f] if empty else out[f] + own[f]
-    return False
+                for f in range(width - width % step, width):
+                    grad_z[row, f] = 0
