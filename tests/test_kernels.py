@@ -1,6 +1,9 @@
 """A compiled kernel gives what its plain version gives, values and gradients."""
 
 import math
+import os
+import subprocess
+import sys
 from contextlib import contextmanager
 from math import sqrt
 
@@ -207,6 +210,34 @@ def test_masks_of_drawn_keys_and_of_neighbours_are_independent(seed):
     second = (kept_factors(other, count, 0.5, like) > 0).double() - 0.5
     for pair in ((first, second), (first[1:], first[:-1]), (first[1:], second[:-1])):
         assert abs((pair[0] * pair[1]).mean().item()) < 5 * 0.25 / sqrt(count)
+
+
+ATTENTION_AS_BITS = """
+import torch, edgewise as ew
+generator = torch.Generator().manual_seed(0)
+edges = torch.randint(0, 60, (2, 400), generator=generator)
+edges[1, :80] = 0
+edges = edges.unique(dim=1)
+x = torch.randn(60, 5, generator=generator)
+torch.manual_seed(1)
+model = ew.NodeModel(5, 3, 3, ew.VARIANTS["EGNN(A)"])
+out = model(x, edges, torch.ones(edges.size(1), 3))
+out.square().sum().backward()
+for tensor in (out, *(parameter.grad for parameter in model.parameters())):
+    print(tensor.detach().numpy().tobytes().hex())
+"""
+
+
+@pytest.mark.slow
+def test_kernels_just_compiled_and_from_the_cache_give_the_same_bits(tmp_path):
+    """LLVM must not be free to order sums: it compiles the two in different ways."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", ATTENTION_AS_BITS]
+    first, second = (
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert first == second
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core")

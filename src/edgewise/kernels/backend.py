@@ -21,8 +21,9 @@ _plain: ContextVar[bool] = ContextVar(
 # numba's workqueue layer, the only one on some machines, must not be entered by two threads.
 running = RLock()
 
-# Sums may be reordered so that they vectorise; NaN and infinity keep their meaning.
-FAST_MATH = {"reassoc", "contract", "nsz"}
+# A product may be fused with the sum it goes into. Sums are not reordered: LLVM would do so in one
+# way when it compiles and in another when it reads a kernel from the cache.
+FAST_MATH = {"contract", "nsz"}
 
 
 def compiled(*tensors: Tensor) -> bool:
