@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from numba import njit, prange
 from torch import Tensor
+from torch.nn.functional import pad
 
 from edgewise.kernels import backend
 from edgewise.kernels.lanes import added_up, load, nothing, plus, store
@@ -79,19 +80,22 @@ class _Product(torch.autograd.Function):
         value, z = ctx.saved_tensors
         pattern, (grad,) = ctx.pattern, grads
         along, order = _oriented(pattern, not ctx.transposed)
-        grad_z = torch.empty_like(z, memory_format=torch.contiguous_format)
         if not ctx.needs_input_grad[1]:
+            grad_z = torch.empty_like(z, memory_format=torch.contiguous_format)
             multiply(along.start, along.column, order, value, grad, grad_z, *_rows_of(along))
             return None, None, grad_z, None, None
         # Read and written in the order of the walk: two gathers cost far less than scattering.
         if order is not None:
             value = backend.take(value, order)
         sampled = torch.empty_like(value, memory_format=torch.contiguous_format)
+        lanes, grad_wide, z_wide = _fitted(grad, z)
+        grad_z = torch.empty_like(z_wide)
         with backend.running:
             _multiply_and_sample(backend.unsigned(along.start), backend.unsigned(along.column),
-                                 _array(value), _rows(grad), _rows(z), _rows(grad_z),
+                                 _array(value), _rows(grad_wide), _rows(z_wide), _rows(grad_z),
                                  sampled.numpy(), _groups(along.channels, grad, z),
-                                 along.lone_loops, _lanes(z))  # fmt: skip
+                                 along.lone_loops, lanes)  # fmt: skip
+        grad_z = grad_z[..., : z.size(2)]
         if order is not None:
             sampled = backend.take(sampled, pattern.transpose.inverse)
         return None, sampled, grad_z, None, None
@@ -108,10 +112,14 @@ def multiply(
     lone_loops: bool = False,
 ) -> None:
     """The compiled product into ``out``, whose groups decide which channels are summed."""
+    lanes, wide = _fitted(z)
+    result = out if wide is z else out.new_empty(*out.shape[:2], wide.size(2))
     with backend.running:
         _multiply(backend.unsigned(start), backend.unsigned(column), _optional(order),
-                  _array(value), _rows(z), _rows(out), _groups(channels, z, out), lone_loops,
-                  _lanes(z))  # fmt: skip
+                  _array(value), _rows(wide), _rows(result), _groups(channels, z, out),
+                  lone_loops, lanes)  # fmt: skip
+    if result is not out:
+        out.copy_(result[..., : out.size(2)])
 
 
 def _oriented(pattern: Pattern, transposed: bool) -> tuple[Pattern, Tensor | None]:
@@ -141,27 +149,30 @@ def _groups(channels: int, read: Tensor, written: Tensor) -> tuple[np.uint64, ..
     return np.uint64(channels), np.uint64(read.size(1)), np.uint64(written.size(1))
 
 
-def _lanes(z: Tensor) -> tuple[int, ...]:
-    """As many columns as are summed in registers at a time."""
-    return (0,) * max(count for count in (8, 16, 32) if count == 8 or count <= z.size(-1))
+def _fitted(*tensors: Tensor) -> tuple[Any, ...]:
+    """Registers for the width of the tensors, as a tuple of their size, and the tensors.
+
+    Their columns are filled up with zeros where they do not fill registers.
+    """
+    width = tensors[0].size(-1)
+    size = next((size for size in (4, 8, 16) if width <= size), 16 if width % 32 else 32)
+    missing = -width % size if width else size  # the dots of nothing are to be written, too
+    return (0,) * size, *(pad(t, (0, missing)) if missing else t for t in tensors)
 
 
-# In both kernels, columns that fill registers are summed there, one group of them after the other.
-# Of the rest, the first entry of a row is assigned and the others are added: many rows have one
-# entry only, and need not be cleared before. ``groups`` tells of how many rows a node consists in
-# the pattern, in what is read and in what is written.
+# ``groups`` tells of how many rows a node consists in the pattern, in what is read and in what is
+# written. Columns are summed in registers, one group of them after the other.
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _multiply(start, column, order, value, z, out, groups, lone_loops, lanes):  # type: ignore[no-untyped-def]
     channels, groups_in, groups_out = groups
     summed, shared = channels // groups_out, channels // groups_in
-    step, width = np.uint64(len(lanes)), np.uint64(out.shape[1])
     for node in prange(np.uint64(len(out)) // groups_out):
         i, zero = np.uint64(node), nothing(out, lanes)
         for row in range(i * groups_out, (i + ONE) * groups_out):
             channel = row % groups_out * summed
-            for f in range(NONE, width - width % step, step):
+            for f in range(NONE, np.uint64(out.shape[1]), np.uint64(len(lanes))):
                 total = zero
                 for q in range(channel, channel + summed):
                     source = q // shared
@@ -173,30 +184,6 @@ def _multiply(start, column, order, value, z, out, groups, lone_loops, lanes):  
                         terms = load(zero, z, column[e] * groups_in + source, f)
                         total = plus(total, weight, terms)
                 store(total, out, row, f)
-            if width % step == NONE:
-                continue
-            empty = True
-            for q in range(channel, channel + summed):
-                source = q // shared
-                first, last = start[i * channels + q], start[i * channels + q + ONE]
-                if lone_loops and first == last:
-                    for f in range(width - width % step, width):
-                        term = z[i * groups_in + source, f]
-                        out[row, f] = term if empty else out[row, f] + term
-                    empty = False
-                for e in range(first, last):
-                    weight = value[e if order is None else order[e]]
-                    j = column[e] * groups_in + source
-                    if empty:
-                        for f in range(width - width % step, width):
-                            out[row, f] = weight * z[j, f]
-                        empty = False
-                    else:
-                        for f in range(width - width % step, width):
-                            out[row, f] += weight * z[j, f]
-            if empty:
-                for f in range(width - width % step, width):
-                    out[row, f] = 0
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
@@ -206,12 +193,11 @@ def _multiply_and_sample(  # type: ignore[no-untyped-def]
     """The product with ``grad``, and beside it the dot of ``z`` and ``grad`` at every entry."""
     channels, groups_in, groups_out = groups
     summed, shared = channels // groups_out, channels // groups_in
-    step, width = np.uint64(len(lanes)), np.uint64(z.shape[1])
     for node in prange(np.uint64(len(z)) // groups_out):
         i, zero = np.uint64(node), nothing(z, lanes)
         for row in range(i * groups_out, (i + ONE) * groups_out):
             channel = row % groups_out * summed
-            for f in range(NONE, width - width % step, step):
+            for f in range(NONE, np.uint64(z.shape[1]), np.uint64(len(lanes))):
                 total, mine = zero, load(zero, z, row, f)
                 for q in range(channel, channel + summed):
                     source = q // shared
@@ -224,30 +210,3 @@ def _multiply_and_sample(  # type: ignore[no-untyped-def]
                         dot = added_up(plus(zero, mine, terms))
                         sampled[e] = dot if f == NONE else sampled[e] + dot
                 store(total, grad_z, row, f)
-            if width % step == NONE:
-                continue
-            empty = True
-            for q in range(channel, channel + summed):
-                source = q // shared
-                first, last = start[i * channels + q], start[i * channels + q + ONE]
-                if lone_loops and first == last:
-                    for f in range(width - width % step, width):
-                        term = grad[i * groups_in + source, f]
-                        grad_z[row, f] = term if empty else grad_z[row, f] + term
-                    empty = False
-                for e in range(first, last):
-                    j = column[e] * groups_in + source
-                    dot = value[e] * 0
-                    for f in range(width - width % step, width):
-                        dot += z[row, f] * grad[j, f]
-                    sampled[e] = dot if width < step else sampled[e] + dot
-                    if empty:
-                        for f in range(width - width % step, width):
-                            grad_z[row, f] = value[e] * grad[j, f]
-                        empty = False
-                    else:
-                        for f in range(width - width % step, width):
-                            grad_z[row, f] += value[e] * grad[j, f]
-            if empty:
-                for f in range(width - width % step, width):
-                    grad_z[row, f] = 0
