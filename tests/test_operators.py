@@ -238,6 +238,15 @@ def test_features_of_a_wrong_shape_are_refused_with_the_right_one(shape, digraph
         operator @ torch.ones(shape, dtype=torch.float64)
 
 
+def test_features_without_columns_give_none_and_change_nothing(digraph):
+    edge_index, value, nodes = digraph
+    value = value.clone().requires_grad_()
+    out = ew.row(edge_index, value, nodes) @ torch.ones(nodes, 0, dtype=value.dtype)
+    assert out.shape == (nodes, 2, 0)
+    out.sum().backward()
+    assert not value.grad.any()
+
+
 @EVERY_OPERATOR
 def test_arguments_are_not_changed(name, digraph):
     edge_index, value, nodes = digraph

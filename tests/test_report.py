@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from edgewise.commands.report import report
 from edgewise.data.sources import find_source
+from edgewise.errors import EdgewiseError
 from edgewise.problems import open_problem
 from edgewise.recipe import make_recipe
 from edgewise.report import write_report
@@ -214,6 +215,18 @@ def test_without_its_data_the_map_is_left_out_with_a_sentence(runs, kind, tmp_pa
     assert "The data cannot be had any more, so there is no map of the embeddings" in parsed.words
     assert "Map of the embeddings" not in parsed.words
     assert "Worst mistakes" in parsed.words
+
+
+@pytest.mark.parametrize("name", ["history.csv", "predictions.csv"])
+@pytest.mark.parametrize("content", [None, "", "a,b\nx,y\n", "a\n1\n"])
+def test_a_damaged_file_is_named(runs, name, content, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(runs["regression"].folder, copy)
+    (copy / name).unlink()
+    if content is not None:
+        (copy / name).write_text(content, encoding="utf-8")
+    with pytest.raises(EdgewiseError, match=rf"{name} (cannot be read|does not fit)"):
+        write_report(open_run(copy))
 
 
 def test_data_that_have_changed_are_not_taken_for_the_old_ones(tmp_path):

@@ -67,14 +67,18 @@ def read_results(run: Run, task: Task) -> Results:
             run,
             task,
             metrics,
-            _histories(_read_csv(run.folder / "history.csv"), metrics["best_epochs"]),
+            _histories(run.folder / "history.csv", metrics["best_epochs"]),
             cells["smiles" if molecules else "id"],
             molecules,
             np.array(cells["split"]),
             *_outcomes(task, cells),
         )
     except (KeyError, ValueError) as error:
-        raise EdgewiseError(f"{path} does not fit the model ({error}); train again") from error
+        raise _unfit(path, error) from error
+
+
+def _unfit(path: Path, error: Exception) -> EdgewiseError:
+    return EdgewiseError(f"{path} does not fit the model ({error}); train again")
 
 
 def _outcomes(task: Task, cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -93,13 +97,17 @@ def _outcomes(task: Task, cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndar
     )
 
 
-def _histories(cells: Cells, best: Sequence[int]) -> tuple[History, ...]:
-    numbers = _columns(cells, list(cells))
-    members = [numbers[numbers[:, 0] == member] for member in range(len(best))]
-    return tuple(
-        History(m[:, 1], m[:, 2], m[:, 3], m[:, 4], epoch)
-        for m, epoch in zip(members, best, strict=True)
-    )
+def _histories(path: Path, best: Sequence[int]) -> tuple[History, ...]:
+    cells = _read_csv(path)
+    try:
+        numbers = _columns(cells, list(cells))
+        members = [numbers[numbers[:, 0] == member] for member in range(len(best))]
+        return tuple(
+            History(m[:, 1], m[:, 2], m[:, 3], m[:, 4], epoch)
+            for m, epoch in zip(members, best, strict=True)
+        )
+    except (IndexError, ValueError) as error:
+        raise _unfit(path, error) from error
 
 
 def _read_csv(path: Path) -> Cells:
