@@ -21,7 +21,7 @@ from edgewise.recipe import Architecture, Recipe
 
 EVALUATION_BATCH = 256  # molecules at a time where no gradient is needed
 # Atoms times channels up to which a set's operators are kept. Attention on Tox21, 5.2 million of
-# them, holds 1.0 GiB.
+# them, holds 0.7 GiB.
 MOST_ROWS = 8_000_000
 
 
