@@ -21,6 +21,7 @@ import torch
 
 from edgewise.graph import Graph
 from edgewise.kernels.backend import set_num_threads
+from edgewise.layers import ChannelAttention
 from edgewise.paper.experiments import Data, Experiment, load_data, make_problem, scores
 from edgewise.training import Fitting, make_trainer
 
@@ -48,6 +49,22 @@ def best_weights(fitting: Fitting) -> None:
 def last_weights(fitting: Fitting) -> None:
     while not fitting.done:
         fitting.step()
+
+
+def no_dropout_on_attention(fitting: Fitting) -> None:
+    """Dropout on the inputs of layers alone."""
+    for layer in fitting.trainer.model.modules():
+        if isinstance(layer, ChannelAttention):
+            layer.dropout = 0.0
+    best_weights(fitting)
+
+
+def channels_summed(fitting: Fitting) -> None:
+    """The last layer adds up its channels, where ours takes their mean."""
+    *_, last = (m for m in fitting.trainer.model.modules() if hasattr(m, "unbiased"))
+    mean = last.unbiased
+    last.unbiased = lambda x, edges: last.edge_channels * mean(x, edges)
+    best_weights(fitting)
 
 
 def stop_like_gat(fitting: Fitting) -> None:
@@ -116,6 +133,16 @@ QUESTIONS: dict[str, tuple[str, tuple[str, ...], dict[str, Reading]]] = {
         },
     ),
     "loops": ("cora", ("EGNN(C)",), {"self-loops before direction": Reading(loops_first)}),
+    "dropout": (
+        "cora",
+        ("EGNN(A)", "EGNN(A)-A-M"),
+        {"no dropout on attention": Reading(train=no_dropout_on_attention)},
+    ),
+    "joining": (
+        "cora",
+        ("EGNN(C)", "EGNN(A)"),
+        {"channels of the last layer summed": Reading(train=channels_summed)},
+    ),
     "validation": (
         "cora",
         ("EGNN(C)*", "EGNN(A)*"),
