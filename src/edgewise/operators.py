@@ -181,13 +181,13 @@ Operator = SparseOperator | DoublyStochastic
 class _DoublyStochasticCut(DoublyStochastic):
     """Some graphs of a batch; the factor and the two-hop matrix are cut when they are used."""
 
-    def __init__(self, whole: DoublyStochastic, offset: Tensor, chosen: Tensor) -> None:
-        # Set as a frozen dataclass sets its fields.
-        vars(self).update(whole=whole, offset=offset, chosen=chosen)
-
     whole: DoublyStochastic
     offset: Tensor
     chosen: Tensor
+
+    def __init__(self, whole: DoublyStochastic, offset: Tensor, chosen: Tensor) -> None:
+        # Past the lock of a frozen dataclass; its field, the factor, is made when it is asked for.
+        vars(self).update(whole=whole, offset=offset, chosen=chosen)
 
     @cached_property
     def factor(self) -> SparseOperator:

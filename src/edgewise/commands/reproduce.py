@@ -53,8 +53,8 @@ def reproduce(
     asked = plan(dataset or list(RUNS), rows or (), runs, protocol or PROTOCOLS, split or SPLITS)
     missing = len(found.missing(asked))
     console.tell(f"{len(asked) - missing} of {len(asked)} runs are there; {missing} to do")
-    ends = "the runs under way"
-    with Interrupt(console, ends) as interrupt, console.working("reproducing") as show:
+    interrupt = Interrupt(console, ends="the runs under way")
+    with interrupt, console.working("reproducing") as show:
 
         def on_result(done: int, total: int, experiment: Experiment, left: float) -> None:
             name = f"{experiment.dataset} {experiment.split} {experiment.row}"
