@@ -156,6 +156,24 @@ def test_predictions_keep_rows_and_columns_and_mark_bad_ones(molecule_run, tmp_p
     assert float(rows[0]["logp_spread"]) > 0
 
 
+def test_new_molecules_may_call_their_column_otherwise(molecule_run, place, tmp_path):
+    path = tmp_path / "other.csv"
+    path.write_text((place / "molecules.csv").read_text().replace("mol", "formula", 1))
+    for call in (jobs.predict, jobs.evaluate):
+        with pytest.raises(EdgewiseError, match="no column looks like SMILES"):
+            call(molecule_run.folder, [str(path)])
+        with pytest.raises(EdgewiseError, match="has no column 'form'"):
+            call(molecule_run.folder, [str(path)], smiles_column="form")
+    expected = jobs.evaluate(molecule_run.folder, [str(place / "molecules.csv")])
+    assert jobs.evaluate(molecule_run.folder, [str(path)], smiles_column="formula") == expected
+    out, alike = tmp_path / "out.csv", tmp_path / "alike.csv"
+    jobs.predict(molecule_run.folder, [str(path)], out, smiles_column="formula")
+    jobs.predict(molecule_run.folder, [str(place / "molecules.csv")], alike)
+    assert [tuple(row.values()) for row in rows_of(out)] == [
+        tuple(row.values()) for row in rows_of(alike)
+    ]
+
+
 def test_predicting_in_stretches_changes_nothing(molecule_run, place, tmp_path, monkeypatch):
     data = [str(place / "molecules.csv")]
     jobs.predict(molecule_run.folder, data, tmp_path / "whole.csv")
@@ -270,6 +288,8 @@ def test_a_model_is_given_data_of_its_own_kind(node_run, molecule_run, place, tm
         jobs.predict(molecule_run.folder, tables, tmp_path / "x.csv")
     with pytest.raises(EdgewiseError, match=r"predicts nodes of a graph, but .* holds molecules"):
         jobs.evaluate(node_run.folder, [str(place / "molecules.csv")])
+    with pytest.raises(EdgewiseError, match="nodes have no SMILES"):
+        jobs.evaluate(node_run.folder, tables, smiles_column="formula")
 
 
 def test_evaluating_gives_the_metrics_of_the_run(molecule_run, node_run):

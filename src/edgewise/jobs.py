@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import torch
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.citation import load_citation
 from edgewise.data.graph_files import load_graph
-from edgewise.data.molecule_tables import read_structures, smiles_column
+from edgewise.data.molecule_tables import guess_smiles_column, read_structures
 from edgewise.data.sources import Source, find_source
 from edgewise.data.streams import Stretch, stream_table
+from edgewise.data.tables import Table
 from edgewise.errors import EdgewiseError
 from edgewise.files import replacing
 from edgewise.fitted import Fitted, Prediction, load_model
@@ -123,6 +125,8 @@ def predict(
     data: Sequence[str] = (),
     out: str | Path | None = None,
     progress: Show | None = None,
+    *,
+    smiles_column: str = "",
 ) -> tuple[int, int]:
     """Predict nodes or molecules, and write them in their order.
 
@@ -131,13 +135,15 @@ def predict(
         data: As for training; without it the data of the run.
         out: A ``.csv`` or ``.tsv`` file; without it the standard output.
         progress: Called with what is going on, how much is done and of how much.
+        smiles_column: Of the new molecules; without it that of the training, or one that is
+            called so.
 
     Returns:
         How many rows were predicted, and how many could not be.
     """
     model = load_model(folder)
     source = find_source(list(data)) if data else open_run(folder).source
-    _check_kind(model, source)
+    _check_kind(model, source, smiles_column)
     if source.form not in ("citation", "molecules") and not Path(source.places[0]).exists():
         raise EdgewiseError(f"{source} is not there any more; name the data after the run")
     if out is not None:
@@ -145,7 +151,7 @@ def predict(
     with _table_writer(out) as write:
         if model.kind == "nodes":
             return _predict_nodes(model, source, write), 0
-        return _predict_molecules(model, source, write, progress)
+        return _predict_molecules(model, source, write, progress, smiles_column)
 
 
 def _predict_nodes(model: Fitted, source: Source, write: Callable[[Columns], None]) -> int:
@@ -165,10 +171,12 @@ def _predict_molecules(
     source: Source,
     write: Callable[[Columns], None],
     progress: Show | None,
+    smiles_column: str,
 ) -> tuple[int, int]:
     good = bad = 0
     for stretch, size in _stretches(model, source):
-        columns, count = _predicted_stretch(model, stretch)
+        column = smiles_column or _smiles_column(model, stretch.table)
+        columns, count = _predicted_stretch(model, stretch, column)
         good, bad = good + count, bad + len(stretch.table) - count
         write(columns)
         if progress is not None:
@@ -186,11 +194,14 @@ def _stretches(model: Fitted, source: Source) -> Iterator[tuple[Stretch, int | N
         yield stretch, size
 
 
-def _predicted_stretch(model: Fitted, stretch: Stretch) -> tuple[Columns, int]:
+def _smiles_column(model: Fitted, table: Table) -> str:
+    known = model.recipe.smiles_column
+    return known if known in table.columns else guess_smiles_column(table)
+
+
+def _predicted_stretch(model: Fitted, stretch: Stretch, column: str) -> tuple[Columns, int]:
     """The rows as they are, with predictions and errors behind them."""
     table = stretch.table
-    wanted = model.recipe.smiles_column
-    column = wanted if wanted in table.columns else smiles_column(table)
     smiles = ["" if i in stretch.broken else cell for i, cell in enumerate(table.column(column))]
     codes = read_smiles(smiles)
     error = {row: reason for row, _, reason in codes.invalid} | stretch.broken
@@ -217,8 +228,21 @@ def _predicted_stretch(model: Fitted, stretch: Stretch) -> tuple[Columns, int]:
     return columns, len(codes)
 
 
-def evaluate(folder: str | Path, data: Sequence[str] = (), progress: Show | None = None) -> Metrics:
-    """Metrics of a model: on each part of its own data, or on other data with the truth in them."""
+def evaluate(
+    folder: str | Path,
+    data: Sequence[str] = (),
+    progress: Show | None = None,
+    *,
+    smiles_column: str = "",
+) -> Metrics:
+    """Metrics of a model: on each part of its own data, or on other data with the truth in them.
+
+    Args:
+        folder: Of a run, or of a saved model.
+        data: As for training; without it the data of the run.
+        progress: Called with what is going on, how much is done and of how much.
+        smiles_column: Of other molecules, if it is not that of the training.
+    """
     model = load_model(folder)
     if not data:
         run = open_run(folder)
@@ -230,12 +254,13 @@ def evaluate(folder: str | Path, data: Sequence[str] = (), progress: Show | None
             for name, rows in problem.split.parts().items()
         }
     source = find_source(list(data))
-    _check_kind(model, source)
+    _check_kind(model, source, smiles_column)
     if model.kind == "nodes":
         graph = read_graph(model, source)
         metrics = score(model.task, model.predict_nodes(graph).mean, _node_truth(model, graph))
         return _of_some_rows(metrics, source)
-    rows = read_molecule_source(source, model.recipe)
+    column = smiles_column or model.recipe.smiles_column
+    rows = read_molecule_source(source, replace(model.recipe, smiles_column=column))
     known = truth_of(model.task, rows.table)
     codes, _ = read_structures(rows, on_invalid="skip", progress=progress)
     of_molecule = known[torch.from_numpy(codes.rows)].numpy()
@@ -271,13 +296,15 @@ def _node_truth(model: Fitted, graph: Graph) -> np.ndarray:
     return truth if model.task.kind == "classification" else truth.reshape(-1, 1)
 
 
-def _check_kind(model: Fitted, source: Source) -> None:
+def _check_kind(model: Fitted, source: Source, smiles_column: str) -> None:
     if model.kind != source.kind:
         words = {"nodes": "nodes of a graph", "molecules": "molecules"}
         raise EdgewiseError(
             f"the model predicts {words[model.kind]}, but {source} holds {words[source.kind]}; "
             "give data of the same kind"
         )
+    if smiles_column and model.kind == "nodes":
+        raise EdgewiseError(f"nodes have no SMILES; leave out smiles_column = {smiles_column!r}")
 
 
 @contextmanager

@@ -13,6 +13,9 @@ NewData = Annotated[
     list[str] | None,
     typer.Argument(help="new data, read as in training; without it, the data of the run"),
 ]
+SmilesColumn = Annotated[
+    str, typer.Option(help="of new molecules, if it is not called as in training")
+]
 
 
 def predict(
@@ -21,6 +24,7 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help=".csv or .tsv to write (standard output)")
     ] = None,
+    smiles_column: SmilesColumn = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
 ) -> None:
     """Predict nodes or molecules, in their order; rows that cannot be read say why and go along."""
@@ -28,7 +32,7 @@ def predict(
 
     console = Console(quiet=quiet or out is None)
     with console.working("predicting") as progress:
-        good, bad = jobs.predict(run, data or (), out, progress)
+        good, bad = jobs.predict(run, data or (), out, progress, smiles_column=smiles_column)
     left = f"; {bad} rows could not be, see their column error" if bad else ""
     console.tell(f"wrote {out}: {good} predicted{left}")
 
@@ -36,13 +40,14 @@ def predict(
 def evaluate(
     run: RunFolder,
     data: NewData = None,
+    smiles_column: SmilesColumn = "",
     json: Annotated[bool, typer.Option("--json", help="all metrics as JSON")] = False,
 ) -> None:
     """Compare predictions with the truth, on the run's own data or on others."""
     from edgewise import jobs
 
     with Console().working("reading") as progress:
-        metrics = jobs.evaluate(run, data or (), progress)
+        metrics = jobs.evaluate(run, data or (), progress, smiles_column=smiles_column)
     if json:
         typer.echo(json_format.dumps(metrics, indent=1))
         return

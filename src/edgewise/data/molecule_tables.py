@@ -64,7 +64,7 @@ def read_molecules(
         table, smiles = _read_sdf(Path(path)), "smiles"
     else:
         table = read_table(path, encoding=encoding, delimiter=delimiter)
-    return _chosen_columns(table, smiles or smiles_column(table), targets)
+    return _chosen_columns(table, smiles or guess_smiles_column(table), targets)
 
 
 def read_named(name: str) -> MoleculeTable:
@@ -147,13 +147,13 @@ def _chosen_columns(table: Table, smiles: str, targets: Sequence[str]) -> Molecu
     )
 
 
-def smiles_column(table: Table) -> str:
+def guess_smiles_column(table: Table) -> str:
     """The one column that is called like SMILES."""
     found = [name for name in table.columns if name.lower() in _SMILES_NAMES]
     if len(found) != 1:
         raise EdgewiseError(
             f"{table.path}: {'several columns look' if found else 'no column looks'} like SMILES "
-            f"among {preview(list(table.columns), limit=12)}; name it"
+            f"among {preview(list(table.columns), limit=12)}; name it by smiles_column"
         )
     return found[0]
 
