@@ -29,7 +29,7 @@ from edgewise.channels import add_self_loops, directed_channels
 from edgewise.data.splits import random_split
 from edgewise.errors import EdgewiseError
 from edgewise.graph import Graph
-from edgewise.operators import doubly_stochastic
+from edgewise.normalization import doubly_stochastic
 from edgewise.problems import node_problem
 from edgewise.recipe import Recipe
 from edgewise.tasks import Task

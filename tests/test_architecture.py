@@ -13,8 +13,8 @@ import edgewise
 SOURCE = Path(edgewise.__file__).parent
 ORDER = [
     "errors", "files", "recipe", "graph", "interop", "channels", "data", "kernels", "features",
-    "operators", "layers", "models", "tasks", "metrics", "problems", "training", "fitted",
-    "baselines", "predictions", "runs", "estimators", "tuning", "plots", "report", "jobs",
+    "operators", "normalization", "layers", "models", "tasks", "metrics", "problems", "training",
+    "fitted", "baselines", "predictions", "runs", "estimators", "tuning", "plots", "report", "jobs",
     "comparison", "paper", "commands", "cli",
 ]  # fmt: skip
 # Read by everybody, and imports nothing itself.

@@ -20,13 +20,8 @@ from edgewise.kernels.attention import attention_rows, balance_columns, entry_sc
 from edgewise.kernels.dropout import draw_key, kept_factors
 from edgewise.kernels.hub_attention import hub_attention
 from edgewise.kernels.products import product
-from edgewise.operators import (
-    NORMALIZATIONS,
-    DoublyStochastic,
-    Operator,
-    SparseOperator,
-    symmetric_values,
-)
+from edgewise.normalization import NORMALIZATIONS, symmetric_values
+from edgewise.operators import DoublyStochastic, Operator, SparseOperator
 
 Features = Tensor | SparseFeatures
 
