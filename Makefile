@@ -12,7 +12,7 @@ endif
 .PHONY: help setup demo test check format benchmarks tables clean
 
 help:
-	@echo "make demo        train on a graph whose labels hang on its edges, and see what the edges add"
+	@echo "make demo        train EGNN(C) on Cora and write a report"
 	@echo "make test        run the tests"
 	@echo "make check       lint, types and tests"
 	@echo "make format      format the code"

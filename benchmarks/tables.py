@@ -82,8 +82,8 @@ def readings_table(runs: Path) -> str:
         "|---|---|---|---|---:|---:|---:|",
     ]
     for (dataset, row, split), answers in sorted(groups.items()):
+        seeds = sorted(set.intersection(*(set(lines) for lines in answers.values())))
         for answer in sorted(answers, key=lambda answer: (answer != OURS, answer)):
-            seeds = sorted(answers[answer].keys() & answers.get(OURS, {}).keys())
             cells = [_mean_score(dataset, [answers[answer][s][part] for s in seeds])
                      for part in ("validation", "test")]  # fmt: skip
             name = f"**{answer}**" if answer == OURS else answer

@@ -184,8 +184,7 @@ def _open_molecules(source: Source, recipe: Recipe, progress: Show | None) -> Op
         names = (_only_column(rows),)
         notes.append(f"predicting column {names[0]!r}, the only one beside the SMILES")
     task, truth = guess_task(rows.table, tuple(names), recipe.task)
-    on_invalid = "error" if recipe.on_invalid == "error" else "skip"
-    codes, invalid = read_structures(rows, on_invalid=on_invalid, progress=progress)
+    codes, invalid = read_structures(rows, on_invalid=recipe.on_invalid, progress=progress)
     truth = truth[torch.from_numpy(codes.rows)]
     if invalid:
         lines = preview([entry.line for entry in invalid])

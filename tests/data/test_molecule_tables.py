@@ -7,7 +7,6 @@ import pandas
 import pytest
 
 from edgewise.data.molecule_tables import (
-    aligned_rows,
     read_molecules,
     read_named,
     read_structures,
@@ -76,15 +75,7 @@ def test_bad_rows_are_skipped_and_listed_in_a_file(csv_file, tmp_path):
     assert (tmp_path / "invalid.csv").read_text() == (
         "row,line,smiles,reason\n1,3,C(,not a SMILES that RDKit can parse\n"
     )
-    rows, values = aligned_rows(codes, np.array([[1.0], [2.0]]), "skip")
-    assert (rows.tolist(), values.tolist()) == ([0, 2], [[1.0], [2.0]])
-
-
-def test_with_null_a_bad_row_keeps_its_place_empty(csv_file):
-    codes, _ = read_structures(read_molecules(csv_file), on_invalid="null")
-    rows, values = aligned_rows(codes, np.array([[1.0], [2.0]]), "null")
-    assert rows.tolist() == [0, 1, 2]
-    assert np.array_equal(values, [[1.0], [np.nan], [2.0]], equal_nan=True)
+    assert codes.rows.tolist() == [0, 2]
 
 
 @pytest.mark.parametrize(

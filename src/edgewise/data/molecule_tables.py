@@ -15,8 +15,9 @@ from edgewise.data.chemistry import MoleculeCodes, read_smiles, require_rdkit
 from edgewise.data.store import open_files
 from edgewise.data.tables import Table, parse_text, read_table, table_from_columns
 from edgewise.errors import EdgewiseError, preview
+from edgewise.files import write_atomically
 
-ON_INVALID = ("error", "skip", "null")
+ON_INVALID = ("error", "skip")
 _SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "mol", "structure")
 
 
@@ -90,9 +91,8 @@ def read_structures(
 
     Args:
         source: The table.
-        on_invalid: ``"error"`` refuses the file at the first bad row. ``"skip"`` and ``"null"``
-            leave bad rows out and list them; they differ in what is written in the end: with
-            ``"null"`` each keeps its place with an empty prediction (:func:`aligned_rows`).
+        on_invalid: ``"error"`` refuses the file at the first bad row; ``"skip"`` leaves bad rows
+            out and lists them.
         workers: Processes to spread the work over.
         progress: Called with a title, the rows done and the rows in all.
     """
@@ -119,22 +119,11 @@ def read_structures(
 
 def write_invalid(path: str | Path, invalid: Sequence[InvalidRow]) -> None:
     """List the bad rows in a CSV file: row, line, SMILES, reason."""
-    with Path(path).open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(("row", "line", "smiles", "reason"))
-        writer.writerows((e.row, e.line, e.smiles, e.reason) for e in invalid)
-
-
-def aligned_rows(
-    codes: MoleculeCodes, values: np.ndarray, on_invalid: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers and values to write: with ``"null"`` bad rows come back as NaN, in place."""
-    if on_invalid != "null":
-        return codes.rows, values
-    count = len(codes) + len(codes.invalid)
-    full = np.full((count, *values.shape[1:]), np.nan)
-    full[codes.rows] = values
-    return np.arange(count), full
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(("row", "line", "smiles", "reason"))
+    writer.writerows((e.row, e.line, e.smiles, e.reason) for e in invalid)
+    write_atomically(path, stream.getvalue())
 
 
 def _chosen_columns(table: Table, smiles: str, targets: Sequence[str]) -> MoleculeTable:

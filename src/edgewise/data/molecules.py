@@ -32,7 +32,7 @@ KINDS = ("paper", "rich")
 class Featurizer:
     """How molecules become numbers; everything it learnt is in its fields.
 
-    ``paper`` gives the 25 numbers per atom of section 5 of the design: element, degree, hydrogens,
+    ``paper`` gives 25 numbers per atom, as many as the paper has: element, degree, hydrogens,
     charge, ring, aromaticity. ``rich`` knows more elements, and adds chirality, hybridisation and
     radical electrons to atoms and stereochemistry to bonds. Edge channels of both: the pair of
     elements, the bond order, aromatic, conjugated, in ring.
