@@ -38,7 +38,7 @@ def test_nobody_gets_nothing(capsys):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of tensorboard about itself
 def test_tensorboard_gets_every_epoch(tmp_path):
-    watch = for_tensorboard(tmp_path)
+    watch = for_tensorboard()(tmp_path)
     watch(0, EPOCH, EPOCH)
     watch(1, EPOCH, EPOCH)
     folders = sorted(path.parent.name for path in tmp_path.rglob("events.*"))

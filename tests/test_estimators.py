@@ -337,7 +337,7 @@ def test_a_molecule_that_cannot_be_read_is_named_when_fitting():
 
 
 def test_a_molecule_that_cannot_be_read_is_an_error_or_nan_when_predicting():
-    X = ["CC(C", "CC", None]
+    X = ["CC(C", "CC", pd.NA]
     assert np.isnan(MoleculeRegressor(**QUICK, invalid="nan").fit(SMILES, CARBONS).predict(X[:1]))
     model = MoleculeRegressor(**QUICK).fit(SMILES, CARBONS)
     with pytest.raises(EdgewiseError, match=r"X, row 0.*nor can 1 more.*invalid='nan'"):

@@ -52,6 +52,8 @@ def attr(*values):
         # Labels and names.
         ({"y": torch.tensor([0, 1])}, r"y is int64\[2\], but there are 3 nodes; .*-1 \(or NaN"),
         ({"y": torch.tensor(1)}, r"y is int64\[\], but there are 3 nodes"),
+        ({"y": torch.ones(3, 1)}, r"y is float32\[3, 1\], .* one label per node \(\[3\]\)"),
+        ({"y": torch.ones(3).int()}, r"y is int32\[3\]; give class numbers as y\.long\(\)"),
         ({"y": torch.tensor([0, -2, 1])}, r"y runs from -2 to 1; number the classes from 0"),
         (
             {"y": torch.tensor([0, 1, 2]), "class_names": ("a", "b")},

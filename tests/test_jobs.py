@@ -3,17 +3,25 @@
 import csv
 import json
 import math
+import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from rdkit import Chem
 
 from edgewise import jobs
 from edgewise.comparison import compare
 from edgewise.data import streams
+from edgewise.data.graph_files import save_graph
+from edgewise.data.molecule_tables import read_molecules
+from edgewise.data.sources import find_source
 from edgewise.errors import EdgewiseError
+from edgewise.fitted import load_model
 
 SETTINGS = {"hidden": 4, "epochs": 6, "patience": 6}
 SMILES = (
@@ -174,6 +182,54 @@ def test_new_molecules_may_call_their_column_otherwise(molecule_run, place, tmp_
     ]
 
 
+def test_structures_count_whatever_their_properties_are_called(molecule_run, tmp_path):
+    molecules = [Chem.MolFromSmiles(smiles) for smiles in ("CCO", "CCN")]
+    with Chem.SDWriter(str(tmp_path / "new.sdf")) as writer:
+        for molecule in molecules:
+            for name in ("smiles", "mol", "SMILES"):
+                molecule.SetProp(name, "C")
+            writer.write(molecule)
+    for column in ("", "mol"):
+        jobs.predict(
+            molecule_run.folder, [str(tmp_path / "new.sdf")], tmp_path / "out.csv",
+            smiles_column=column,
+        )  # fmt: skip
+        rows = rows_of(tmp_path / "out.csv")
+        assert [(row["smiles"], row["mol"]) for row in rows] == [("CCO", "C"), ("CCN", "C")]
+        assert rows[0]["logp_predicted"] != rows[1]["logp_predicted"]
+    assert read_molecules(tmp_path / "new.sdf").smiles == ("CCO", "CCN")
+
+
+def test_bytes_that_are_no_text_come_out_as_they_went_in(molecule_run, tmp_path):
+    (tmp_path / "new.csv").write_bytes(b"smiles,note\nCCO,fine\nCCN,5 \xb5g\n,,\n")
+    told = subprocess.run(
+        [sys.executable, "-m", "edgewise.cli", "predict", str(molecule_run.folder), "new.csv"],
+        capture_output=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    _, first, second, third = told.stdout.splitlines()
+    assert first.startswith(b"CCO,fine,")
+    assert second.startswith(b"CCN,5 \xb5g,,")
+    assert b"bytes that are not utf-8" in second
+    assert third.startswith(b",,")  # a row of empty cells keeps its place
+    jobs.predict(
+        molecule_run.folder, [str(tmp_path / "new.csv")], tmp_path / "out.csv", encoding="latin-1"
+    )
+    assert [row["note"] for row in rows_of(tmp_path / "out.csv")][:2] == ["fine", "5 µg"]
+    assert not rows_of(tmp_path / "out.csv")[1]["error"]
+
+
+def test_what_is_left_out_of_an_evaluation_is_said(molecule_run, tmp_path):
+    (tmp_path / "new.csv").write_text("smiles,logp\nCCO,1\nC(,2\nCCN,3\n")
+    told = []
+    metrics = jobs.evaluate(molecule_run.folder, [str(tmp_path / "new.csv")], tell=told.append)
+    assert metrics["rows"] == 2
+    assert told == ["1 of 3 rows cannot be read and are left out: [3]"]
+
+
 def test_predicting_in_stretches_changes_nothing(molecule_run, place, tmp_path, monkeypatch):
     data = [str(place / "molecules.csv")]
     jobs.predict(molecule_run.folder, data, tmp_path / "whole.csv")
@@ -275,6 +331,39 @@ def test_nodes_of_the_own_graph_and_of_a_new_one_are_predicted(node_run, tmp_pat
     assert all(abs(float(row["p_x"]) + float(row["p_y"]) - 1) < 1e-6 for row in rows)
 
 
+def graph_of(node_run, place, **changes):
+    model = load_model(node_run.folder)
+    tables = find_source([str(place / "nodes.tsv"), str(place / "edges.csv")])
+    return replace(jobs.read_graph(model, tables, lambda _: None), **changes)
+
+
+def test_classes_are_told_apart_by_name(node_run, place, tmp_path):
+    graph = graph_of(node_run, place)
+    expected = jobs.evaluate(node_run.folder, [str(place / "nodes.tsv"), str(place / "edges.csv")])
+    other = replace(graph, y=2 - graph.y, class_names=("w", "y", "x"))
+    save_graph(other, tmp_path / "other.safetensors")
+    assert jobs.evaluate(node_run.folder, [str(tmp_path / "other.safetensors")]) == expected
+    jobs.predict(node_run.folder, [str(tmp_path / "other.safetensors")], tmp_path / "out.csv")
+    assert [row["true"] for row in rows_of(tmp_path / "out.csv")] == ["x", "y"] * 10
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"class_names": ("x", "z")}, r"does not know the class\(es\) \[z\]; it learnt \[x, y\]"),
+        ({"class_names": None}, r"does not know the class\(es\) \[0, 1\]"),
+        ({"y": torch.ones(20), "class_names": None}, "labels of the graph are values"),
+    ],
+)
+def test_labels_that_the_model_did_not_learn_are_a_sentence(
+    node_run, place, tmp_path, changes, sentence
+):
+    save_graph(graph_of(node_run, place, **changes), tmp_path / "other.safetensors")
+    for call in (jobs.predict, jobs.evaluate):
+        with pytest.raises(EdgewiseError, match=sentence):
+            call(node_run.folder, [str(tmp_path / "other.safetensors")])
+
+
 def test_a_new_graph_with_other_columns_is_refused(node_run, tmp_path):
     (tmp_path / "nodes.csv").write_text("who,height\nz,1\n")
     (tmp_path / "edges.csv").write_text("from,to,amount\n")
@@ -318,6 +407,16 @@ def test_runs_that_differ_in_seed_alone_are_one_line_with_a_spread(place, tmp_pa
     assert by_runs[2].test[1] > 0
     assert math.isnan(by_runs[1].test[1])
     assert lines[0].test[0] <= lines[1].test[0]  # errors: the lowest first
+
+
+def test_interrupted_runs_are_not_compared(place, tmp_path):
+    seen = []
+    run = jobs.train(
+        str(place / "molecules.csv"), tmp_path / "run", target="logp",
+        on_epoch=lambda *what: seen.append(what), stop=lambda: len(seen) >= 2, **SETTINGS,
+    )  # fmt: skip
+    with pytest.raises(EdgewiseError, match="were interrupted; finish each"):
+        compare([run.folder])
 
 
 def test_runs_of_different_tasks_are_not_compared(molecule_run, node_run):

@@ -3,10 +3,12 @@
 import json
 import math
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -101,6 +103,21 @@ def test_a_last_line_that_was_cut_short_is_run_again(tmp_path):
     assert len(Results(tmp_path).lines) == 1
 
 
+def test_a_last_line_without_an_end_is_kept(tmp_path):
+    add(Results(tmp_path), "GCN", [0.7, 0.8])
+    path = tmp_path / "reproduce-cora.jsonl"
+    path.write_text(path.read_text().rstrip("\n"))
+    assert len(Results(tmp_path).lines) == 2
+    add(Results(tmp_path), "GAT", [0.7])
+    assert len(Results(tmp_path).lines) == 3
+
+
+def test_a_folder_that_takes_no_results_is_refused_before_they_are_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EdgewiseError, match="choose another --results"):
+        Results(tmp_path / "file" / "below").check_writable()
+
+
 def test_a_damaged_line_is_named(tmp_path):
     (tmp_path / "reproduce-cora.jsonl").write_text('{"dataset": "cora"}\n')
     with pytest.raises(EdgewiseError, match=r"reproduce-cora\.jsonl:1 is not a result"):
@@ -162,6 +179,38 @@ def test_tables_put_the_paper_beside_what_is_known(tmp_path):
 
 def sleep_for_long(_):
     time.sleep(600)
+
+
+def fail_or_die(experiment):
+    if experiment.row == "GAT":
+        raise EdgewiseError("the loss is not a number")
+    if experiment.row == "GCN*":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {**asdict(experiment), "settings": experiment.settings, "validation": 0.5, "test": 0.5}
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
+    def load(dataset):
+        if dataset == "citeseer":
+            raise EdgewiseError("the data set citeseer could not be had")
+        return direction_and_kind_graph(20, seed=1)[0]
+
+    monkeypatch.setattr(execution, "load_data", load)
+    monkeypatch.setattr(execution, "_run", fail_or_die)
+    asked = plan(["citeseer", "cora", "cora"], ["GCN", "GAT"], 1, ["fixed"], ["dense"])
+    assert len(asked) == 4
+    results = Results(tmp_path)
+    failed = execution.run_all(asked, results, 1, lambda *_: None)
+    assert [line["row"] for line in results.lines.values()] == ["GCN"]
+    assert failed == [
+        "2 run(s) of citeseer were left out: the data set citeseer could not be had",
+        "GAT on cora (dense, fixed), run 0 failed: the loss is not a number",
+    ]
+    asked = plan(["cora"], ["GCN*"], 1, ["fixed"], ["dense"])
+    with pytest.raises(EdgewiseError, match=r"killed while GCN\* on cora .* fewer --jobs"):
+        execution.run_all(asked, results, 1, lambda *_: None)
+    assert not multiprocessing.active_children()
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from edgewise import jobs
 from edgewise.data.sources import find_source
 from edgewise.errors import EdgewiseError
+from edgewise.files import alone_in
 from edgewise.fitted import load_model
 from edgewise.problems import open_problem
 from edgewise.recipe import make_recipe
@@ -156,6 +157,78 @@ def test_stopping_before_the_first_epoch_is_a_sentence(graph_folder, tmp_path):
     with pytest.raises(EdgewiseError, match="stopped before the first epoch"):
         jobs.train(str(graph_folder), tmp_path / "run", stop=lambda: True, **SETTINGS)
     assert jobs.resume(tmp_path / "run").finished
+
+
+@pytest.mark.report
+def test_a_run_whose_report_cannot_be_written_is_kept_and_gets_it_later(
+    graph_folder, tmp_path, monkeypatch
+):
+    def no_room(*_):
+        raise EdgewiseError("cannot write report.html (No space left on device)")
+
+    monkeypatch.setattr(jobs, "write_report", no_room)
+    with pytest.raises(EdgewiseError, match="No space left"):
+        jobs.train(str(graph_folder), tmp_path / "run", **SETTINGS)
+    assert open_run(tmp_path / "run").finished
+    monkeypatch.undo()
+    run = jobs.resume(tmp_path / "run")
+    written = (run.folder / "report.html").stat().st_mtime_ns
+    jobs.resume(run.folder)
+    assert (run.folder / "report.html").stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_what_makes_no_model_leaves_no_folder(graph_folder, tmp_path, made, monkeypatch):
+    if made:
+        (tmp_path / "run").mkdir()
+
+    def no_model(*_):
+        raise EdgewiseError("no model can be made")
+
+    monkeypatch.setattr("edgewise.runs.make_trainer", no_model)
+    with pytest.raises(EdgewiseError, match="no model"):
+        jobs.train(str(graph_folder), tmp_path / "run", **SETTINGS)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_split_file_that_changes_does_not_change_the_run(graph_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = {"train": [*range(10)], "validation": [*range(10, 20)], "test": [*range(20, 30)]}
+    (tmp_path / "split.json").write_text(json.dumps(rows))
+    whole = jobs.train(str(graph_folder), "whole", split="split.json", **SETTINGS)
+    seen = []
+    run = jobs.train(
+        str(graph_folder),
+        "run",
+        split="split.json",
+        on_epoch=lambda *what: seen.append(what),
+        stop=lambda: len(seen) >= 3,
+        **SETTINGS,
+    )
+    scores = {name: whole.metrics[name] for name in rows}
+    (tmp_path / "split.json").write_text(json.dumps({**rows, "train": [30], "test": [31]}))
+    assert jobs.evaluate(whole.folder) == scores
+    monkeypatch.chdir(graph_folder)
+    resumed = jobs.resume(tmp_path / "run")
+    assert files_of(resumed.folder) == files_of(tmp_path / "whole")
+    assert run.recipe.split == "split.json"
+
+
+def test_a_run_is_trained_by_one_process_at_a_time(graph_folder, tmp_path):
+    run = start_run(
+        tmp_path / "run", find_source([str(graph_folder)]), make_recipe("nodes"), "default", ""
+    )
+    with (
+        alone_in(run.folder, "training"),
+        pytest.raises(EdgewiseError, match="another training is at work in"),
+    ):
+        jobs.resume(run.folder)
+    assert sorted(path.name for path in run.folder.iterdir()) == ["recipe.json"]
+
+
+def test_folders_are_reserved(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert [jobs.reserve_folder("firms").name for _ in range(3)] == ["firms", "firms-2", "firms-3"]
 
 
 TRAIN_SLOWLY = """

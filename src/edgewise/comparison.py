@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgewise.errors import EdgewiseError
+from edgewise.errors import EdgewiseError, preview
 from edgewise.runs import Run, open_run
 
 _SEEDS = ("seed", "split_seed")
@@ -35,6 +35,12 @@ def compare(folders: Sequence[str | Path]) -> list[Line]:
     for run in runs:
         groups.setdefault(_without_seeds(run), []).append(run)
     metrics = {run.folder: run.metrics for run in runs}
+    halves = [str(folder) for folder, found in metrics.items() if not found["finished"]]
+    if halves:
+        raise EdgewiseError(
+            f"run(s) {preview(halves)} were interrupted; finish each with edgewise train --resume, "
+            "or leave it out"
+        )
     names = {(m["headline"], m["lower_is_better"]) for m in metrics.values()}
     if len(names) > 1:
         raise EdgewiseError(

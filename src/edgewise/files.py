@@ -33,6 +33,30 @@ def replacing(path: str | Path, cure: str = "choose another place") -> Iterator[
             temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def alone_in(folder: Path, what: str) -> Iterator[None]:
+    """Hold a folder while ``what`` goes on, so that no other process does; a killed one lets go."""
+    from filelock import FileLock, Timeout  # a moment that few commands need
+
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout as error:
+        raise EdgewiseError(
+            f"another {what} is at work in {folder}; wait for it, or choose another --out"
+        ) from error
+    except OSError as error:
+        raise EdgewiseError(
+            f"cannot write into {folder} ({error.strerror or error}); choose another --out"
+        ) from error
+    try:
+        yield
+    finally:
+        (folder / ".lock").unlink(missing_ok=True)
+        lock.release()
+
+
 def write_atomically(
     path: str | Path, data: bytes | str, cure: str = "choose another place"
 ) -> None:

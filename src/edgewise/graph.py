@@ -164,13 +164,15 @@ def check_channels(edge_attr: Tensor | None, edge_index: Tensor) -> None:
 def _check_labels(y: Tensor | None, num_nodes: int, class_names: tuple[str, ...] | None) -> None:
     if y is None:
         return
-    if y.size(0) != num_nodes if y.dim() else True:
+    if y.shape != (num_nodes,):
         raise EdgewiseError(
-            f"y is {_described(y)}, but there are {num_nodes} nodes; give one label per node, "
-            "-1 (or NaN for real targets) where it is not known"
+            f"y is {_described(y)}, but there are {num_nodes} nodes; give one label per node "
+            f"([{num_nodes}]), -1 (or NaN for real targets) where it is not known"
         )
     if y.is_floating_point():
         return
+    if y.dtype != torch.int64:
+        raise EdgewiseError(f"y is {_described(y)}; give class numbers as y.long()")
     low, high = (int(y.min()), int(y.max())) if len(y) else (0, 0)
     if low < -1 or (class_names is not None and high >= len(class_names)):
         classes = "" if class_names is None else f" for {len(class_names)} class names"

@@ -16,6 +16,7 @@ from edgewise.data.molecule_splits import scaffold_split, split_by_column, split
 from edgewise.data.molecule_tables import (
     InvalidRow,
     MoleculeTable,
+    left_out,
     read_molecules,
     read_named,
     read_structures,
@@ -187,8 +188,7 @@ def _open_molecules(source: Source, recipe: Recipe, progress: Show | None) -> Op
     codes, invalid = read_structures(rows, on_invalid=recipe.on_invalid, progress=progress)
     truth = truth[torch.from_numpy(codes.rows)]
     if invalid:
-        lines = preview([entry.line for entry in invalid])
-        notes.append(f"{len(invalid)} of {len(rows)} rows cannot be read and are left out: {lines}")
+        notes.append(left_out(invalid, len(rows)))
     split = _molecule_split(recipe, task, truth, rows, codes)
     problem = molecule_problem(codes, task, truth, split, recipe)
     return Opened(problem, (str(problem.molecules), *notes), invalid)

@@ -7,7 +7,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,11 @@ from edgewise.data.molecule_tables import write_invalid
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split
 from edgewise.errors import EdgewiseError, preview
-from edgewise.files import write_atomically
+from edgewise.files import alone_in, write_atomically
 from edgewise.fitted import Fitted, fitted, load_model, read_tensors
 from edgewise.metrics import score
 from edgewise.predictions import side_by_side
-from edgewise.problems import MoleculeProblem, Opened, Problem
+from edgewise.problems import MoleculeProblem, Opened, Problem, Show, open_problem
 from edgewise.recipe import Recipe, load_recipe
 from edgewise.training import Epoch, Fitting, make_trainer
 
@@ -79,10 +79,9 @@ class Run:
 
 def start_run(folder: str | Path, source: Source, recipe: Recipe, preset: str, command: str) -> Run:
     """Make a run folder; one that holds something already is refused."""
-    folder = Path(folder)
-    check_free(folder)
-    source = source.absolute()
+    folder, source = Path(folder), source.absolute()
     run = Run(folder, source, recipe, preset, source.checksum(), _versions(), command)
+    check_free(folder)
     content = {
         "format": FORMAT,
         "data": {"form": source.form, "places": source.places, "sha256": run.checksum},
@@ -138,6 +137,23 @@ def check_data(run: Run) -> None:
         )
 
 
+def reopen(run: Run, progress: Show | None = None) -> Opened:
+    """The problem of a run from the data it started with, split as it was then."""
+    check_data(run)
+    split, recipe = run.folder / "splits.json", run.recipe
+    if split.exists():
+        recipe = replace(recipe, split=str(split), split_column="")
+    return open_problem(run.source, recipe, progress)
+
+
+def forget_untrained(run: Run) -> None:
+    """Take back what a run left in its folder, unless something was trained."""
+    if (run.folder / "checkpoint").exists() or (run.folder / "metrics.json").exists():
+        return
+    for name in ("recipe.json", "splits.json", "invalid.csv"):
+        (run.folder / name).unlink(missing_ok=True)
+
+
 def train_run(
     run: Run,
     opened: Opened,
@@ -155,16 +171,24 @@ def train_run(
             the run can still be continued.
         checkpoint_seconds: How often everything is put on disk.
     """
-    problem = opened.problem
-    for scrap in run.folder.rglob(".part-*"):  # of a run that was killed while it wrote
-        scrap.unlink()
-    write_atomically(run.folder / "splits.json", json.dumps(_split_rows(problem)))
-    if opened.invalid:
-        write_invalid(run.folder / "invalid.csv", opened.invalid)
-    fittings, seconds = [], 0.0
+    with alone_in(run.folder, "training"):
+        for scrap in run.folder.rglob(".part-*"):  # of a run that was killed while it wrote
+            scrap.unlink()
+        write_atomically(run.folder / "splits.json", json.dumps(_split_rows(opened.problem)))
+        if opened.invalid:
+            write_invalid(run.folder / "invalid.csv", opened.invalid)
+        return _train_members(run, opened.problem, on_epoch, stop, checkpoint_seconds)
+
+
+def _train_members(
+    run: Run, problem: Problem, on_epoch: OnEpoch | None, stop: Callable[[], bool], every: float
+) -> Fitted:
+    fittings: list[Fitting] = []
+    seconds = 0.0
     for member in range(run.recipe.ensemble):
-        fitting = Fitting(make_trainer(problem, run.recipe, member))
-        seconds += _train_member(run, fitting, on_epoch, stop, checkpoint_seconds)
+        like = fittings[0].trainer if fittings else None
+        fitting = Fitting(make_trainer(problem, run.recipe, member, like))
+        seconds += _train_member(run, fitting, on_epoch, stop, every)
         if fitting.history:
             fittings.append(fitting)
         if not fitting.done:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from edgewise.data.columns import mostly_numbers
+from edgewise.data.columns import mostly_numbers, scale_of
 from edgewise.data.labels import Labels, learn_labels
 from edgewise.data.tables import MISSING, Table, as_number
 from edgewise.errors import EdgewiseError, preview
@@ -147,7 +147,7 @@ def with_scale(task: Task, truth: Tensor, scale_targets: bool) -> Task:
             known = column[~column.isnan()]
             if len(known):
                 center[i] = float(known.mean())
-                scale[i] = float(known.std(correction=0)) or 1.0
+                scale[i] = scale_of(known.numpy())
     return Task(task.kind, task.names, (), tuple(center), tuple(scale))
 
 

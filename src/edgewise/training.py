@@ -141,10 +141,14 @@ class NodeTrainer(Trainer):
         recipe: Recipe,
         member: int,
         weight: Tensor | None,
+        like: "NodeTrainer | None",
     ) -> None:
         super().__init__(problem, model, recipe, member, weight)
         self.nodes = model
-        self.x, self.operators = graph_inputs(problem.graph, recipe, model)
+        if like is None:
+            self.x, self.operators = graph_inputs(problem.graph, recipe, model)
+        else:
+            self.x, self.operators = like.x, like.operators
         self.train_truth = self.truth[self.split.train]
 
     def _pass(self) -> float:
@@ -170,10 +174,14 @@ class MoleculeTrainer(Trainer):
         recipe: Recipe,
         member: int,
         weight: Tensor | None,
+        like: "MoleculeTrainer | None",
     ) -> None:
         super().__init__(problem, model, recipe, member, weight)
         self.graphs, self.molecules = model, problem.molecules
-        self.operator = molecule_operator(model, problem.molecules)
+        if like is None:
+            self.operator = molecule_operator(model, problem.molecules)
+        else:
+            self.operator = like.operator
 
     def _pass(self) -> float:
         order = self.split.train[torch.randperm(len(self.split.train))]
@@ -193,8 +201,17 @@ class MoleculeTrainer(Trainer):
         return molecule_outputs(self.graphs, self.molecules, rows, self.operator)
 
 
-def make_trainer(problem: Problem, recipe: Recipe, member: int = 0) -> Trainer:
-    """A trainer with fresh weights. Members of an ensemble differ in their random numbers."""
+def make_trainer(
+    problem: Problem, recipe: Recipe, member: int = 0, like: Trainer | None = None
+) -> Trainer:
+    """A trainer with fresh weights.
+
+    Args:
+        problem: What is to be learnt.
+        recipe: How.
+        member: Members of an ensemble differ in their random numbers.
+        like: Another trainer of this problem and recipe, to share its edges with.
+    """
     task = problem.task
     weight = task.balance(problem.truth[problem.split.train]) if recipe.weighted else None
     seed_epoch(recipe.seed, member, 0)
@@ -202,12 +219,14 @@ def make_trainer(problem: Problem, recipe: Recipe, member: int = 0) -> Trainer:
         graph = problem.graph
         model = build_model("nodes", graph.num_features, task.width, graph.num_channels, recipe)
         assert isinstance(model, NodeModel)
-        return NodeTrainer(problem, model, recipe, member, weight)
+        assert like is None or isinstance(like, NodeTrainer)
+        return NodeTrainer(problem, model, recipe, member, weight, like)
     molecules = problem.molecules
     features, channels = molecules.x.size(1), molecules.edge_attr.size(1)
     model = build_model("molecules", features, task.width, channels, recipe)
     assert isinstance(model, GraphModel)
-    return MoleculeTrainer(problem, model, recipe, member, weight)
+    assert like is None or isinstance(like, MoleculeTrainer)
+    return MoleculeTrainer(problem, model, recipe, member, weight, like)
 
 
 def seed_of(seed: int, member: int, epoch: int) -> int:

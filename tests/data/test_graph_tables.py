@@ -48,6 +48,14 @@ def test_columns_are_read_as_what_they_look_like():
     assert (notes.unlabelled, notes.unseen) == (1, {"amount": 1})
 
 
+def test_a_column_that_is_constant_but_for_rounding_stays_small():
+    nodes = "id,size,label\na,0.1,x\nb,0.1,y\nc,0.1,x\n"
+    reader, graph, _ = learnt(nodes)
+    assert graph.x.abs().max() < 1e-6
+    other, _ = reader.read(*both(nodes.replace("0.1", "0.2")))
+    assert_close(other.x, torch.full((3, 1), 0.1))
+
+
 def test_numbers_are_scaled_and_categories_one_hot():
     _, graph, _ = learnt()
     assert_close(

@@ -47,6 +47,13 @@ def test_stratifying_keeps_the_share_of_each_class_in_each_subset():
     assert torch.bincount(y[split.test]).tolist() == [140, 40, 20]
 
 
+def test_stratifying_balances_a_rare_yes_among_many_noes():
+    y = torch.zeros(1000)
+    y[torch.randperm(1000)[:50]] = 1.0
+    split = random_split(1000, "dense", seed=0, stratify=y)
+    assert [int(y[part].sum()) for part in split.parts().values()] == [30, 10, 10]
+
+
 def test_stratifying_numbers_balances_their_quantiles():
     y = torch.randn(1000, generator=torch.Generator().manual_seed(0))
     split = random_split(1000, "molecules", seed=0, stratify=y)

@@ -52,6 +52,8 @@ def test_parquet_and_frames_keep_ids_and_gaps(tmp_path):
         first, second = table.numbers("n")
         assert first == 0.1
         assert math.isnan(second)
+    gaps = pandas.DataFrame({"word": ["a", pandas.NA], "n": [3, pandas.NA]}).convert_dtypes()
+    assert table_from_frame(gaps).columns == {"word": ("a", ""), "n": ("3", "")}
 
 
 def test_lines_are_those_of_the_file_even_after_cells_with_line_ends(written):
@@ -92,7 +94,7 @@ def test_a_truncated_gzip_and_a_cut_parquet_are_sentences(written):
 def test_a_missing_file_and_a_strange_ending_are_sentences(tmp_path, written):
     with pytest.raises(EdgewiseError, match=r"none\.csv cannot be read \(No such file"):
         read_table(tmp_path / "none.csv")
-    with pytest.raises(EdgewiseError, match=r"ends in '\.xlsx'; expected \.csv, \.tsv or"):
+    with pytest.raises(EdgewiseError, match=r"ends in '\.xlsx'; give a \.csv, \.tsv or"):
         read_table(written("x", "t.xlsx"))
     with pytest.raises(EdgewiseError, match="no encoding 'utf-9'"):
         read_table(written("a\n1\n"), encoding="utf-9")

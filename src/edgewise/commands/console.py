@@ -110,24 +110,28 @@ class Interrupt:
             typer.echo(f"stopping after {self.ends}; once more to stop at once", err=True)
 
 
-def for_tensorboard(folder: "Path") -> "OnEpoch":
-    """A function that writes each epoch for TensorBoard."""
+def for_tensorboard() -> "Callable[[Path], OnEpoch]":
+    """A function that, given a run's folder, gives one that writes each epoch for TensorBoard."""
     from edgewise.errors import missing_extra
 
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise missing_extra("tensorboard", "tensorboard", "--tensorboard") from error
-    writers: dict[int, Any] = {}
 
-    def on_epoch(member: int, epoch: "Epoch", _: "Epoch") -> None:
-        if member not in writers:
-            writers[member] = SummaryWriter(str(folder / "tensorboard" / f"member-{member}"))
-        for name in ("train_loss", "validation_loss", "validation_score"):
-            writers[member].add_scalar(name, getattr(epoch, name), epoch.number)
-        writers[member].flush()
+    def watch(folder: "Path") -> "OnEpoch":
+        writers: dict[int, Any] = {}
 
-    return on_epoch
+        def on_epoch(member: int, epoch: "Epoch", _: "Epoch") -> None:
+            if member not in writers:
+                writers[member] = SummaryWriter(str(folder / "tensorboard" / f"member-{member}"))
+            for name in ("train_loss", "validation_loss", "validation_score"):
+                writers[member].add_scalar(name, getattr(epoch, name), epoch.number)
+            writers[member].flush()
+
+        return on_epoch
+
+    return watch
 
 
 def without_nan(content: Any) -> Any:

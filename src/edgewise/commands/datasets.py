@@ -62,7 +62,7 @@ def classes(
         list[str] | None, typer.Option("--name", help="a citation network, may be repeated")
     ] = None,
     split: Annotated[str, typer.Option(help="sparse (5/15/80) or dense (60/20/20)")] = "dense",
-    seed: Annotated[int, typer.Option(help="seed of the split")] = 0,
+    seed: Annotated[int, typer.Option(help="seed of the split", min=0)] = 0,
 ) -> None:
     """Draw the classes of the training subsets: Figure 2 of the paper."""
     from edgewise.data.citation import load_citation

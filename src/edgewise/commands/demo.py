@@ -1,6 +1,5 @@
 """``edgewise demo``: the main job on real data, start to end, in under a minute."""
 
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,9 +26,9 @@ def demo(
     from edgewise.commands.progress import progress_bar
     from edgewise.data.store import fetch
     from edgewise.errors import EdgewiseError
-    from edgewise.jobs import free_folder
+    from edgewise.jobs import reserve_folder
 
-    folder = out or free_folder("demo")
+    folder = out or reserve_folder("demo")
     try:
         with progress_bar("fetching cora", bytes=True) as progress:
             fetch("cora", progress)
@@ -51,12 +50,11 @@ def _on_made_up_graph(folder: Path) -> None:
         f"Training on a made-up graph instead, whose labels hang on its edges: {graph}. Without "
         f"direction no model can expect more than {100 * ceilings.without_direction:.0f} %."
     )
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "made-up.safetensors"
-        save_graph(graph, path)
-        accuracy = _train([str(path)], folder, **_MADE_UP)
+    path = folder.with_name(f"{folder.name}-graph.safetensors")
+    save_graph(graph, path)
+    accuracy = _train([str(path)], folder, **_MADE_UP)
     typer.echo(f"test accuracy {100 * accuracy:.1f} %")
-    _what_next("nodes.csv edges.csv", folder)
+    _what_next(str(path), folder)
 
 
 def _train(data: list[str], folder: Path, **settings: Any) -> float:

@@ -48,6 +48,8 @@ def reproduce(
     if out is not None and out.exists() and not out.is_dir():
         raise EdgewiseError(f"{out} is a file; name a folder for page, tables and figure")
     found = Results(results)
+    if runs != 0:
+        found.check_writable()
     if found.outdated:
         console.tell(f"{found.outdated} results were made with other settings and do not count")
     asked = plan(dataset or list(RUNS), rows or (), runs, protocol or PROTOCOLS, split or SPLITS)
@@ -60,7 +62,7 @@ def reproduce(
             name = f"{experiment.dataset} {experiment.split} {experiment.row}"
             show(f"{name}, about {left / 60:.0f} min left", done, total)
 
-        run_all(asked, found, jobs or os.cpu_count() or 1, on_result, interrupt)
+        failed = run_all(asked, found, jobs or os.cpu_count() or 1, on_result, interrupt)
     networks = count_networks()
     for name, reason in networks.unavailable.items():
         console.tell(f"{TITLES[name]} is left out of Table 1 and Figure 2: {reason}")
@@ -69,5 +71,7 @@ def reproduce(
         console.table(table)
     for path in write_output(found, networks, tables, out or results):
         console.tell(f"wrote {path}")
+    if failed:
+        raise EdgewiseError("; ".join(failed))
     if interrupt():
         raise typer.Exit(128 + interrupt.signal)

@@ -80,13 +80,14 @@ def _one_run(
     from edgewise.recipe import make_recipe
     from edgewise.runs import open_run
 
+    watch = for_tensorboard() if tensorboard else None  # before a folder is made
     if resume is not None:
         folder, recipe = resume, open_run(resume).recipe
     else:
         source = find_source(data or [])
         recipe = make_recipe(source.kind, preset, **(settings or {}))
-        folder = out or jobs.free_folder(source.name)
-    watchers = [for_tensorboard(folder)] if tensorboard else []
+        folder = out or jobs.reserve_folder(source.name)
+    watchers = [watch(folder)] if watch is not None else []
     with Interrupt(console) as interrupt, console.working(folder.name) as show:
         watchers.append(console.epochs(show, recipe.epochs, recipe.ensemble))
 
@@ -107,7 +108,7 @@ def _one_run(
             changed = settings or {}
             run = jobs.train(data or [], folder, preset=preset, command=command, **told, **changed)
     _summary(console, run)
-    if interrupt():
+    if interrupt() and not run.finished:
         console.tell(f"stopped early; go on with: edgewise train --resume {run.folder}")
         raise typer.Exit(128 + interrupt.signal)
     return run

@@ -1,6 +1,6 @@
 """SMILES to integer codes of atoms and bonds. Needs RDKit, and no torch, so workers start fast."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -63,6 +63,21 @@ def read_smiles(
             if progress is not None:
                 progress("reading molecules", start + len(chunk), len(smiles))
     return _joined(parts)
+
+
+def sdf_records(stream: Any) -> Iterator[dict[str, Any]]:
+    """Each structure of an SDF as SMILES beside its properties; unreadable, it has no SMILES."""
+    require_rdkit()
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        for molecule in Chem.ForwardSDMolSupplier(stream):
+            properties, smiles = {}, ""
+            if molecule is not None:
+                properties = molecule.GetPropsAsDict(includePrivate=False, includeComputed=False)
+                smiles = Chem.MolToSmiles(molecule)
+            # The structure counts, also where a property is called smiles.
+            yield {"smiles": "", **properties} | {"smiles": smiles}
 
 
 def require_rdkit() -> None:

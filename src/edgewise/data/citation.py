@@ -51,8 +51,8 @@ def load_citation(name: str) -> tuple[Graph, CitationNotes]:
     data = dataset(name)
     if data.kind != "citation":
         raise EdgewiseError(
-            f"{data.name} holds molecules, not a citation network; "
-            "load it with edgewise.data.molecule_tables.read_named"
+            f"{data.name} holds molecules, not a citation network; those are cora, citeseer and "
+            "pubmed (molecules: edgewise.data.molecule_tables.read_named)"
         )
     files = open_files(data.name)
     content, cites = files["content"], files["cites"]

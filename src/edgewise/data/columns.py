@@ -118,7 +118,7 @@ class Weights:
         if len(below):
             raise EdgewiseError(
                 f"{table.where(int(below[0]))}: column {self.name!r} is negative, but no edge "
-                "was when the reader learnt; learn it again with these edges"
+                "was when this was learnt; train again with these edges"
             )
         return value[:, None]
 
@@ -163,7 +163,15 @@ def learn_numbers(table: Table, name: str, *, fill: bool) -> Numbers:
     value = np.array(table.numbers(name))
     known = value[~np.isnan(value)]
     mean = float(known.mean()) if len(known) else 0.0
-    return Numbers(name, mean, (float(known.std()) if len(known) else 0.0) or 1.0, fill)
+    return Numbers(name, mean, scale_of(known), fill)
+
+
+def scale_of(values: np.ndarray) -> float:
+    """The standard deviation to divide by; 1 where all values are equal but for rounding."""
+    if not len(values):
+        return 1.0
+    spread = float(values.std())
+    return spread if spread > 1e-12 * float(np.abs(values).max()) else 1.0
 
 
 def learn_categories(table: Table, name: str) -> Categories:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgewise.data.tables import Table, read_table, table_from_columns
 from edgewise.errors import EdgewiseError, missing_extra, preview
+from edgewise.files import write_atomically
 from edgewise.graph import Graph
 
 if TYPE_CHECKING:
@@ -22,12 +23,13 @@ def save_graph(graph: Graph, path: str | Path) -> None:
     A PyG ``Data`` is kept with ``save_graph(from_pyg(data), path)``, and had back with
     ``to_pyg(load_graph(path))``.
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     tensors = {name: getattr(graph, name) for name in _TENSORS if getattr(graph, name) is not None}
     names = {name: json.dumps(getattr(graph, name)) for name in _NAMES}
     metadata = {"format": "edgewise graph 1", **names}
-    save_file({name: t.detach().contiguous() for name, t in tensors.items()}, path, metadata)
+    content = {name: t.detach().contiguous() for name, t in tensors.items()}
+    write_atomically(path, save(content, metadata))
 
 
 def load_graph(path: str | Path) -> Graph:

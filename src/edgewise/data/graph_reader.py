@@ -29,6 +29,11 @@ class TableNotes:
     unseen: dict[str, int]  # by column: cells that are missing or were not learnt
     unlabelled: int  # nodes to be predicted
 
+    @property
+    def mended(self) -> bool:
+        """Whether the graph is not just what the tables hold."""
+        return bool(self.dropped_edges or self.merged_edges or self.unseen)
+
     def __str__(self) -> str:
         cells = ", ".join(f"{count} in {name}" for name, count in self.unseen.items()) or "none"
         return (

@@ -5,13 +5,12 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from edgewise.data.archives import gunzip
 from edgewise.data.catalogue import dataset
-from edgewise.data.chemistry import MoleculeCodes, read_smiles, require_rdkit
+from edgewise.data.chemistry import MoleculeCodes, read_smiles, sdf_records
 from edgewise.data.store import open_files
 from edgewise.data.tables import Table, parse_text, read_table, table_from_columns
 from edgewise.errors import EdgewiseError, preview
@@ -61,7 +60,7 @@ def read_molecules(
         encoding: Of text files.
         delimiter: Between cells, where the ending of the name does not say it.
     """
-    if str(path).lower().endswith((".sdf", ".sdf.gz")):
+    if is_sdf(path):
         table, smiles = _read_sdf(Path(path)), "smiles"
     else:
         table = read_table(path, encoding=encoding, delimiter=delimiter)
@@ -117,6 +116,12 @@ def read_structures(
     return codes, invalid
 
 
+def left_out(invalid: Sequence[InvalidRow], rows: int) -> str:
+    """A sentence on the bad rows of so many."""
+    lines = preview([entry.line for entry in invalid])
+    return f"{len(invalid)} of {rows} rows cannot be read and are left out: {lines}"
+
+
 def write_invalid(path: str | Path, invalid: Sequence[InvalidRow]) -> None:
     """List the bad rows in a CSV file: row, line, SMILES, reason."""
     stream = io.StringIO()
@@ -136,6 +141,11 @@ def _chosen_columns(table: Table, smiles: str, targets: Sequence[str]) -> Molecu
     )
 
 
+def is_sdf(path: str | Path) -> bool:
+    """Whether a file holds structures, not a table of SMILES."""
+    return str(path).lower().endswith((".sdf", ".sdf.gz"))
+
+
 def guess_smiles_column(table: Table) -> str:
     """The one column that is called like SMILES."""
     found = [name for name in table.columns if name.lower() in _SMILES_NAMES]
@@ -149,9 +159,6 @@ def guess_smiles_column(table: Table) -> str:
 
 def _read_sdf(path: Path) -> Table:
     """Structures as SMILES beside their properties; an unreadable one gets an empty cell."""
-    require_rdkit()
-    from rdkit import Chem, rdBase
-
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -159,13 +166,6 @@ def _read_sdf(path: Path) -> Table:
     data = gunzip(data, str(path)) if path.suffix == ".gz" else data
     if not data.strip():
         raise EdgewiseError(f"{path} is empty; expected an SDF with structures")
-    rows: list[dict[str, Any]] = []
-    with rdBase.BlockLogs():
-        for molecule in Chem.ForwardSDMolSupplier(io.BytesIO(data)):
-            if molecule is None:
-                rows.append({"smiles": ""})
-            else:
-                properties = molecule.GetPropsAsDict(includePrivate=False, includeComputed=False)
-                rows.append({**properties, "smiles": Chem.MolToSmiles(molecule)})
+    rows = list(sdf_records(io.BytesIO(data)))
     names = list(dict.fromkeys(["smiles", *(name for row in rows for name in row)]))
     return table_from_columns({n: [row.get(n) for row in rows] for n in names}, str(path))

@@ -100,7 +100,9 @@ def find_source(places: Sequence[str]) -> Source:
     if path.is_dir():
         return Source("folder", (place,))
     if path.is_file():
-        form = {".graphml": "graphml", ".safetensors": "graph"}.get(path.suffix.lower())
+        # A pickle is no graph either, but the reader of graphs says what to do with it.
+        graphs = dict.fromkeys((".safetensors", ".pt", ".pth", ".pkl", ".pickle"), "graph")
+        form = {".graphml": "graphml", **graphs}.get(path.suffix.lower())
         return Source(form or "molecule file", (place,))
     raise EdgewiseError(
         f"{place} is neither a data set nor a file or folder; the data sets are "

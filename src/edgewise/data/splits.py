@@ -11,12 +11,14 @@ import torch
 from torch import Tensor
 
 from edgewise.errors import EdgewiseError, preview
+from edgewise.files import write_atomically
 
 Fractions = tuple[float, float, float]  # training, validation, test
 
 SPARSE: Fractions = (0.05, 0.15, 0.80)  # the paper's two splittings of citation networks
 DENSE: Fractions = (0.60, 0.20, 0.20)
 MOLECULES: Fractions = (0.80, 0.10, 0.10)
+QUANTILES = 10  # that values are cut into to be balanced
 _NAMED = {"sparse": SPARSE, "dense": DENSE, "molecules": MOLECULES}
 
 
@@ -57,7 +59,7 @@ class Split:
     def save(self, path: str | Path) -> None:
         """Write the row numbers as JSON."""
         rows = {name: part.tolist() for name, part in self.parts().items()}
-        Path(path).write_text(json.dumps(rows), encoding="utf-8")
+        write_atomically(path, json.dumps(rows))
 
 
 def load_split(path: str | Path) -> Split:
@@ -99,8 +101,8 @@ def random_split(
             label, for example).
         kind: A name or three fractions, see :func:`fractions_of`.
         seed: The same seed gives the same split on every machine.
-        stratify: One value per row of the data; class numbers keep their shares in every
-            subset, real numbers are first cut into ten quantiles.
+        stratify: One value per row of the data. Class numbers, and up to ten different values,
+            keep their shares in every subset; other numbers are first cut into ten quantiles.
 
     Example:
         >>> random_split(2708, "sparse", seed=0)
@@ -146,7 +148,10 @@ def _strata(value: Tensor) -> np.ndarray:
         )
     if not np.issubdtype(column.dtype, np.floating):
         return column
-    edges = np.nanquantile(column, np.linspace(0, 1, 11)[1:-1])
+    values = np.unique(column[~np.isnan(column)])
+    edges = values
+    if len(values) > QUANTILES:
+        edges = np.quantile(column[~np.isnan(column)], np.linspace(0, 1, QUANTILES + 1)[1:-1])
     return np.where(np.isnan(column), -1, np.searchsorted(edges, column, side="right"))
 
 

@@ -174,9 +174,10 @@ def _mirrored(data: Dataset, folder: Path | None) -> dict[str, bytes]:
     contents, reasons = {}, []
     for file in data.files:
         stored, rejected = _on_disk(file, folder)
-        reasons += rejected
         if stored is not None:
             contents[Path(stored.edition.path).name] = stored.data
+        else:
+            reasons += rejected
     if reasons:
         raise EdgewiseError("; ".join(reasons))
     return contents

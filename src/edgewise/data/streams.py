@@ -9,11 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgewise.data.tables import DELIMITERS, Table, check_header, table_from_columns
+from edgewise.data.chemistry import sdf_records
+from edgewise.data.tables import (
+    DELIMITERS,
+    Table,
+    check_header,
+    csv_reader,
+    is_blank,
+    table_from_columns,
+)
 from edgewise.errors import EdgewiseError, missing_extra
 
 ROWS = 1024  # in a stretch
-_BYTES_OF_A_CELL = 2**24  # csv's own limit of 128 kB is too small for a large structure
 
 
 @dataclass(frozen=True)
@@ -53,15 +60,14 @@ def stream_table(
 def _delimited(
     stream: Any, raw: Any, path: str, encoding: str, delimiter: str, rows: int
 ) -> Iterator[Stretch]:
-    csv.field_size_limit(_BYTES_OF_A_CELL)
     with _text(stream, encoding) as text:
-        reader = csv.reader(text, delimiter=delimiter, strict=True)
+        reader = csv_reader(text, delimiter)
         header: list[str] = []
         cells_of_rows: list[list[str]] = []
         lines: list[int] = []
         broken: dict[int, str] = {}
         for cells, wrong in _rows(reader):
-            if not wrong and not any(cell.strip() for cell in cells):
+            if not wrong and is_blank(cells, header):
                 continue
             if not header:
                 if wrong:
@@ -143,11 +149,6 @@ def _parquet(raw: Any, path: str, rows: int) -> Iterator[Stretch]:
 
 
 def _sdf(stream: Any, raw: Any, path: str, rows: int) -> Iterator[Stretch]:
-    from edgewise.data.chemistry import require_rdkit
-
-    require_rdkit()
-    from rdkit import Chem, rdBase
-
     names: list[str] = []
     records: list[dict[str, Any]] = []
 
@@ -160,14 +161,9 @@ def _sdf(stream: Any, raw: Any, path: str, rows: int) -> Iterator[Stretch]:
         return Stretch(table_from_columns(columns, path), {}, raw.tell())
 
     first_done = False
-    with rdBase.BlockLogs():
-        for molecule in Chem.ForwardSDMolSupplier(stream):
-            record: dict[str, Any] = {"smiles": ""}
-            if molecule is not None:
-                properties = molecule.GetPropsAsDict(includePrivate=False, includeComputed=False)
-                record = {"smiles": Chem.MolToSmiles(molecule), **properties}
-            records.append(record)
-            if len(records) == rows:
-                yield stretch()
-                records, first_done = [], True
+    for record in sdf_records(stream):
+        records.append(record)
+        if len(records) == rows:
+            yield stretch()
+            records, first_done = [], True
     yield stretch()

@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas
 
 # What people write where nothing is known. Ids are exempt: a node may well be named NA.
+_LONGEST_CELL = 2**24  # csv's own limit of 131,072 is too small for a large structure
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "None"})
 _TOO_LARGE = 1e18
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
@@ -95,8 +96,7 @@ def read_table(path: str | Path, *, encoding: str = "utf-8", delimiter: str | No
         return _parse_parquet(data, str(path))
     if suffix not in DELIMITERS and delimiter is None:
         raise EdgewiseError(
-            f"{path} ends in {suffix or 'nothing'!r}; expected .csv, .tsv or .parquet "
-            "(or pass the delimiter)"
+            f"{path} ends in {suffix or 'nothing'!r}; give a .csv, .tsv or .parquet file"
         )
     data = gunzip(data, str(path)) if path.suffix == ".gz" else data
     return parse_text(data, str(path), encoding, delimiter or DELIMITERS[suffix])
@@ -105,14 +105,12 @@ def read_table(path: str | Path, *, encoding: str = "utf-8", delimiter: str | No
 def parse_text(data: bytes, path: str, encoding: str = "utf-8", delimiter: str = ",") -> Table:
     """Parse delimited text: quoted cells may hold delimiters, line ends and quotes."""
     rows, lines = [], []
-    reader = csv.reader(
-        io.StringIO(_decoded(data, path, encoding), newline=""), delimiter=delimiter, strict=True
-    )
+    reader = csv_reader(io.StringIO(_decoded(data, path, encoding), newline=""), delimiter)
     header: list[str] = []
     try:
         for cells in reader:
-            if not any(cell.strip() for cell in cells) and len(cells) <= 1 < max(len(header), 2):
-                continue  # a blank line
+            if is_blank(cells, header):
+                continue
             if not header:
                 header = [cell.strip() for cell in cells]
                 check_header(header, path)
@@ -130,6 +128,17 @@ def parse_text(data: bytes, path: str, encoding: str = "utf-8", delimiter: str =
         ) from error
     columns = zip(*rows, strict=True) if rows else ((),) * len(header)
     return Table(path, dict(zip(header, columns, strict=True)), tuple(lines))
+
+
+def csv_reader(text: Iterable[str], delimiter: str) -> Any:
+    """A reader of rows that takes cells of any reasonable length."""
+    csv.field_size_limit(_LONGEST_CELL)
+    return csv.reader(text, delimiter=delimiter, strict=True)
+
+
+def is_blank(cells: Sequence[str], header: Sequence[str]) -> bool:
+    """Whether a line is empty: no row, unless the table has one column only."""
+    return not any(cell.strip() for cell in cells) and len(cells) <= 1 < max(len(header), 2)
 
 
 def table_from_columns(columns: dict[str, Sequence[Any]], path: str) -> Table:
@@ -165,9 +174,15 @@ def _parse_parquet(data: bytes, path: str) -> Table:
 
 
 def _cell(value: Any) -> str:
-    if value is None or value != value:  # NaN and NaT differ from themselves
-        return ""
-    return str(value)
+    return "" if is_missing(value) else str(value)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value of any sort stands for nothing: None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # NA is neither equal nor unequal to itself
+        return True
 
 
 def _decoded(data: bytes, path: str, encoding: str) -> str:

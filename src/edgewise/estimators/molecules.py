@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from edgewise.data.chemistry import MoleculeCodes, read_smiles, require_rdkit
+from edgewise.data.tables import is_missing
 from edgewise.errors import EdgewiseError
 from edgewise.estimators.base import Classifier, Estimator, Regressor, check_lengths, given_parts
 from edgewise.estimators.parameters import recipe_parameters
@@ -149,7 +150,7 @@ def smiles_of(X: Any, where: str) -> list[str]:
             smiles.append(Chem.MolToSmiles(item))
         elif isinstance(item, str):
             smiles.append(item)
-        elif item is None or item != item:  # RDKit's and pandas' signs for nothing
+        elif is_missing(item):
             smiles.append("")
         else:
             raise EdgewiseError(f"row {row} of {where} is {item!r}; give SMILES or RDKit molecules")

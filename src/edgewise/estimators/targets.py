@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edgewise.data.tables import is_missing
 from edgewise.errors import EdgewiseError, preview
 from edgewise.tasks import Task
 
@@ -111,7 +112,7 @@ def number_columns(y: Any) -> np.ndarray:
 
 def known_labels(y: np.ndarray) -> np.ndarray:
     """Where the label of a row is known."""
-    return np.array([not _unknown(label) for label in y], dtype=bool)
+    return np.array([not is_missing(label) for label in y], dtype=bool)
 
 
 def settled(values: np.ndarray, what: str) -> np.ndarray:
@@ -121,13 +122,6 @@ def settled(values: np.ndarray, what: str) -> np.ndarray:
         other = values[words.index(False)]
         raise EdgewiseError(f"{what} are words and others, such as {other!r}; give one sort")
     return np.array(values.tolist())
-
-
-def _unknown(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except (TypeError, ValueError):  # pandas' NA is neither equal nor unequal to itself
-        return True
 
 
 def _check_known(columns: np.ndarray, names: tuple[str, ...]) -> None:

@@ -3,13 +3,15 @@
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
 from typing import Any
 
 import torch
 
+from edgewise.errors import EdgewiseError
 from edgewise.graph import Graph
 from edgewise.kernels.backend import set_num_threads
 from edgewise.paper.experiments import Data, Experiment, load_data, run_experiment
@@ -26,30 +28,61 @@ def run_all(
     jobs: int,
     on_result: OnResult,
     stop: Callable[[], bool] = lambda: False,
-) -> None:
-    """Run what is missing, one data set after the other; each result is written at once."""
+) -> list[str]:
+    """Run what is missing, one data set after the other; each result is written at once.
+
+    Returns:
+        A sentence for each data set that could not be had, and for each run that failed.
+    """
     missing = results.missing(experiments)
+    failed: list[str] = []
     done, start = 0, time.monotonic()
     for dataset in dict.fromkeys(e.dataset for e in missing):
-        data = _shared(load_data(dataset))
         mine = [e for e in missing if e.dataset == dataset]
-        # Spawned, because forking a process that runs threads may hang.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(jobs, context, _start, (dataset, data)) as pool, _ending_workers():
-            waiting: dict[Future[dict[str, Any]], Experiment] = {}
-            while (mine or waiting) and not (stop() and not waiting):
-                while mine and len(waiting) < jobs and not stop():
-                    experiment = mine.pop(0)
-                    waiting[pool.submit(_run, experiment)] = experiment
-                ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    experiment = waiting.pop(future)
-                    results.add(experiment, future.result())
-                    done += 1
-                    left = (time.monotonic() - start) / done * (len(missing) - done)
-                    on_result(done, len(missing), experiment, left)
+        try:
+            data = _shared(load_data(dataset))
+        except EdgewiseError as error:
+            failed.append(f"{len(mine)} run(s) of {dataset} were left out: {error}")
+            continue
+        with closing(_lines(mine, dataset, data, jobs, stop)) as lines:
+            for experiment, line in lines:
+                if isinstance(line, EdgewiseError):
+                    failed.append(f"{experiment} failed: {line}")
+                else:
+                    results.add(experiment, line)
+                done += 1
+                left = (time.monotonic() - start) / done * (len(missing) - done)
+                on_result(done, len(missing), experiment, left)
         if stop():
-            return
+            break
+    return failed
+
+
+def _lines(
+    mine: list[Experiment], dataset: str, data: Data, jobs: int, stop: Callable[[], bool]
+) -> Generator[tuple[Experiment, dict[str, Any] | EdgewiseError]]:
+    """Each experiment of a data set with its line of results, as they end, or with its failure."""
+    mine = list(mine)
+    # Spawned, because forking a process that runs threads may hang.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, _start, (dataset, data)) as pool, _ending_workers():
+        waiting: dict[Future[dict[str, Any]], Experiment] = {}
+        while (mine or waiting) and not (stop() and not waiting):
+            while mine and len(waiting) < jobs and not stop():
+                experiment = mine.pop(0)
+                waiting[pool.submit(_run, experiment)] = experiment
+            ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in ended:
+                experiment = waiting.pop(future)
+                try:
+                    yield experiment, future.result()
+                except EdgewiseError as error:
+                    yield experiment, error
+                except BrokenProcessPool as error:
+                    raise EdgewiseError(
+                        f"a process was killed while {experiment} ran, perhaps because memory "
+                        "ran out; what is finished is kept, so go on with fewer --jobs"
+                    ) from error
 
 
 @contextmanager
@@ -59,7 +92,7 @@ def _ending_workers() -> Iterator[None]:
         yield
     except BaseException:
         for worker in multiprocessing.active_children():
-            worker.terminate()
+            worker.kill()
         raise
 
 
@@ -73,7 +106,8 @@ def _shared(data: Data) -> Data:
 
 
 def _start(dataset: str, data: Data) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to end
+    for number in (signal.SIGINT, signal.SIGTERM):  # the parent decides when to end
+        signal.signal(number, signal.SIG_IGN)
     set_num_threads(1)
     _loaded[dataset] = data
 

@@ -41,6 +41,9 @@ class Experiment:
     row: str
     run: int
 
+    def __str__(self) -> str:
+        return f"{self.row} on {self.dataset} ({self.split}, {self.protocol}), run {self.run}"
+
     @property
     def table(self) -> int:
         return 2 if self.dataset in CITATION else 3
@@ -94,7 +97,7 @@ def plan(
             f"{', '.join(names)}"
         )
     experiments = []
-    for dataset in datasets:
+    for dataset in dict.fromkeys(datasets):
         wanted = [row for row in known_rows[dataset] if not rows or row in rows]
         kinds = [s for s in SPLITS if s in splits] if dataset in CITATION else ["molecules"]
         # The paper splits molecules anew for each run, as MoleculeNet does.

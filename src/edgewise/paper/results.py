@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,7 @@ class Results:
         self._cells: dict[tuple[str, ...], dict[int, dict[str, Any]]] = {}
         self.outdated = 0
         for path in sorted(self.folder.glob("reproduce-*.jsonl")):
-            # What is no text becomes a line that is no result, and is refused as such.
-            whole, _, _ = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")
-            for number, text in enumerate(whole.splitlines(), start=1):
+            for number, text in enumerate(_whole_lines(path), start=1):
                 self._take(text, f"{path}:{number}")
 
     def _take(self, text: str, where: str) -> None:
@@ -46,15 +45,31 @@ class Results:
     def missing(self, experiments: Iterable[Experiment]) -> list[Experiment]:
         return [experiment for experiment in experiments if experiment not in self.lines]
 
+    def check_writable(self) -> None:
+        """Refuse a folder that cannot take results, before they are made."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            raise EdgewiseError(
+                f"cannot write into {self.folder} ({error.strerror}); choose another --results"
+            ) from error
+
     def add(self, experiment: Experiment, line: dict[str, Any]) -> None:
         """Put a result on disk at once, behind the others."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"reproduce-{experiment.dataset}.jsonl"
-        _end_last_line(path)
-        with path.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(line) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _end_last_line(path)
+            with path.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(line) + "\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise EdgewiseError(
+                f"cannot write {path} ({error.strerror}); make room, and call the command again"
+            ) from error
         self._keep(experiment, line)
 
     def _keep(self, experiment: Experiment, line: dict[str, Any]) -> None:
@@ -71,9 +86,32 @@ class Results:
         return {run: float(line[part]) for run, line in runs.items()}
 
 
+def _whole_lines(path: Path) -> list[str]:
+    try:
+        # What is no text becomes a line that is no result, and is refused as such.
+        *lines, last = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError as error:
+        raise EdgewiseError(
+            f"{path} cannot be read ({error.strerror}); make it readable, or choose another "
+            "--results"
+        ) from error
+    return [*lines, last] if _is_whole(last) else lines
+
+
 def _end_last_line(path: Path) -> None:
-    """Cut off a line that was left half-written."""
-    if path.exists():
-        whole = path.read_bytes()
-        if whole and not whole.endswith(b"\n"):
-            os.truncate(path, whole.rfind(b"\n") + 1)
+    """Cut off a line that was left half-written; a whole one gets its end."""
+    content = path.read_bytes() if path.exists() else b""
+    before, newline, last = content.rpartition(b"\n")
+    if _is_whole(last):
+        with path.open("ab") as stream:
+            stream.write(b"\n")
+    elif last:
+        os.truncate(path, len(before + newline))
+
+
+def _is_whole(line: str | bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True

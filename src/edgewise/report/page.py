@@ -5,7 +5,7 @@ from pathlib import Path
 from edgewise.errors import EdgewiseError
 from edgewise.files import write_atomically
 from edgewise.fitted import Fitted
-from edgewise.problems import Opened, open_problem
+from edgewise.problems import Opened
 from edgewise.report.balance import balance_section
 from edgewise.report.confusion import confusion_section
 from edgewise.report.embedding_map import map_section
@@ -20,7 +20,7 @@ from edgewise.report.settings import origin_section, settings_section
 from edgewise.report.shell import Sections, whole_page
 from edgewise.report.theme import drawing
 from edgewise.report.values import values_section
-from edgewise.runs import Run, check_data
+from edgewise.runs import Run, reopen
 
 
 def write_report(run: Run, opened: Opened | None = None) -> Path:
@@ -52,11 +52,16 @@ def write_report(run: Run, opened: Opened | None = None) -> Path:
     return path
 
 
+def has_report(run: Run) -> bool:
+    """Whether the report is there, and not older than the results."""
+    report, metrics = run.folder / "report.html", run.folder / "metrics.json"
+    return report.exists() and report.stat().st_mtime >= metrics.stat().st_mtime
+
+
 def _reopened(run: Run) -> tuple[Opened | None, str]:
     """The problem of a run, or the reason why it cannot be had any more."""
     try:
-        check_data(run)
-        return open_problem(run.source, run.recipe), ""
+        return reopen(run), ""
     except (EdgewiseError, OSError) as error:
         return None, str(error)
 

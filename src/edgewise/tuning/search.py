@@ -13,12 +13,12 @@ from optuna.trial import TrialState
 
 from edgewise.data.sources import Source
 from edgewise.errors import EdgewiseError
-from edgewise.files import write_atomically
+from edgewise.files import alone_in, write_atomically
 from edgewise.problems import Opened, Problem, Show, open_problem
 from edgewise.recipe import Recipe, write_config
 from edgewise.training import Epoch, Fitting, make_trainer
 from edgewise.tuning.space import SPACE
-from edgewise.tuning.study import alone_in, check_purpose, open_study, quiet_optuna
+from edgewise.tuning.study import check_purpose, open_study, quiet_optuna
 from edgewise.tuning.trials import KILLED, Trial, Tuned, as_csv, as_trial, nothing_found, rounded
 
 OnEpoch = Callable[[int, Epoch, Tuned], None]  # number of the trial, its epoch, all that ended
@@ -73,7 +73,7 @@ def tune(
             "no row with a known target is left for validation, so settings cannot be told apart; "
             "choose another --split"
         )
-    with alone_in(Path(folder)), quiet_optuna():
+    with alone_in(Path(folder), "search"), quiet_optuna():
         search = _Search(Path(folder), source, base, fixed, repeats, opened.problem)
         on_open(opened)
         while search.so_far.counted < trials and not stop():

@@ -1,4 +1,4 @@
-"""The folder of a search: what it is for, its journal, and who writes in it."""
+"""The folder of a search: what it is for, and its journal."""
 
 import json
 import os
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from filelock import FileLock, Timeout
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
@@ -25,7 +24,7 @@ FORMAT = "edgewise tune 1"
 
 
 class _Journal(JournalFileBackend):
-    """Lines of JSON that only their own process writes, see :func:`alone_in`.
+    """Lines of JSON that only their own process writes, see :func:`edgewise.files.alone_in`.
 
     Optuna's own lock files outlive a killed process, and its waiting for the disk at every line
     would take as long as an epoch. What a killed process wrote is in the file without it.
@@ -106,23 +105,6 @@ def check_purpose(
             f"{folder} was made with other settings ({preview(changed or list(among))}); repeat "
             "them, or choose another --out"
         )
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Hold the folder, so that no other search writes in it; a killed process lets it go."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / ".lock", timeout=0):
-            yield
-    except Timeout as error:
-        raise EdgewiseError(
-            f"another search is at work in {folder}; wait for it, or choose another --out"
-        ) from error
-    except OSError as error:
-        raise EdgewiseError(
-            f"cannot write into {folder} ({error.strerror or error}); choose another --out"
-        ) from error
 
 
 @contextmanager
