@@ -22,6 +22,7 @@ from edgewise.data.molecule_tables import read_molecules
 from edgewise.data.sources import find_source
 from edgewise.errors import EdgewiseError
 from edgewise.fitted import load_model
+from edgewise.jobs.new_data import read_graph
 
 SETTINGS = {"hidden": 4, "epochs": 6, "patience": 6}
 SMILES = (
@@ -55,7 +56,7 @@ def edgewise(*arguments, cwd=None):
 
 @pytest.fixture(autouse=True)
 def _no_report(monkeypatch):
-    monkeypatch.setattr(jobs, "write_report", lambda *_: None)
+    monkeypatch.setattr("edgewise.jobs.training.write_report", lambda *_: None)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def place(tmp_path_factory):
 def molecule_run(place, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "molecules"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobs, "write_report", lambda *_: None)
+        patch.setattr("edgewise.jobs.training.write_report", lambda *_: None)
         return jobs.train(
             str(place / "molecules.csv"), folder, target="logp", ensemble=2, **SETTINGS
         )
@@ -93,7 +94,7 @@ def node_run(place, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "nodes"
     columns = {"id_column": "who", "source_column": "from", "target_column": "to"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobs, "write_report", lambda *_: None)
+        patch.setattr("edgewise.jobs.training.write_report", lambda *_: None)
         return jobs.train(
             [str(place / "nodes.tsv"), str(place / "edges.csv")],
             folder,
@@ -234,7 +235,9 @@ def test_predicting_in_stretches_changes_nothing(molecule_run, place, tmp_path, 
     data = [str(place / "molecules.csv")]
     jobs.predict(molecule_run.folder, data, tmp_path / "whole.csv")
     read = streams.stream_table
-    monkeypatch.setattr(jobs, "stream_table", lambda *a, **k: read(*a, **k, rows=3))
+    monkeypatch.setattr(
+        "edgewise.jobs.prediction.stream_table", lambda *a, **k: read(*a, **k, rows=3)
+    )
     jobs.predict(molecule_run.folder, data, tmp_path / "parts.csv")
     for whole, part in zip(
         rows_of(tmp_path / "whole.csv"), rows_of(tmp_path / "parts.csv"), strict=True
@@ -334,7 +337,7 @@ def test_nodes_of_the_own_graph_and_of_a_new_one_are_predicted(node_run, tmp_pat
 def graph_of(node_run, place, **changes):
     model = load_model(node_run.folder)
     tables = find_source([str(place / "nodes.tsv"), str(place / "edges.csv")])
-    return replace(jobs.read_graph(model, tables, lambda _: None), **changes)
+    return replace(read_graph(model, tables, lambda _: None), **changes)
 
 
 def test_classes_are_told_apart_by_name(node_run, place, tmp_path):

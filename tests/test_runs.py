@@ -44,7 +44,7 @@ SMILES = (
 def _no_report(request, monkeypatch):
     """Drawing takes longer than these small runs."""
     if "report" not in request.keywords:
-        monkeypatch.setattr(jobs, "write_report", lambda *_: None)
+        monkeypatch.setattr("edgewise.jobs.training.write_report", lambda *_: None)
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_a_run_whose_report_cannot_be_written_is_kept_and_gets_it_later(
     def no_room(*_):
         raise EdgewiseError("cannot write report.html (No space left on device)")
 
-    monkeypatch.setattr(jobs, "write_report", no_room)
+    monkeypatch.setattr("edgewise.jobs.training.write_report", no_room)
     with pytest.raises(EdgewiseError, match="No space left"):
         jobs.train(str(graph_folder), tmp_path / "run", **SETTINGS)
     assert open_run(tmp_path / "run").finished

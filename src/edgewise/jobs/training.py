@@ -1,0 +1,119 @@
+"""Train a model, or go on with a run: data in, a run folder out."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from edgewise.data.sources import find_source
+from edgewise.errors import EdgewiseError
+from edgewise.jobs.new_data import Tell
+from edgewise.problems import Opened, Show, open_problem
+from edgewise.recipe import make_recipe
+from edgewise.report import has_report, write_report
+from edgewise.runs import (
+    OnEpoch,
+    Run,
+    check_free,
+    forget_untrained,
+    open_run,
+    reopen,
+    start_run,
+    train_run,
+)
+
+
+def train(
+    data: str | Path | Sequence[str | Path],
+    out: str | Path | None = None,
+    *,
+    preset: str = "default",
+    command: str = "",
+    tell: Tell = lambda _: None,
+    progress: Show | None = None,
+    on_epoch: OnEpoch | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    **settings: Any,
+) -> Run:
+    """Train a model on a data set, a graph or molecules, and leave a run folder.
+
+    Args:
+        data: A data set's name, a folder or two tables of a graph, or a file of molecules.
+        out: The folder; without it a new one below ``runs/``.
+        preset: ``"default"`` or ``"paper"``.
+        command: What the report names as its origin.
+        tell: Called with each thing worth telling.
+        progress: Called while molecules are read.
+        on_epoch: Called after each epoch with the member, the epoch and the best one so far.
+        stop: Asked after each epoch whether to end with the best weights so far.
+        settings: Fields of :class:`~edgewise.Recipe` that differ from the preset's.
+    """
+    places = [data] if isinstance(data, str | Path) else data
+    source = find_source([str(place) for place in places])
+    recipe = make_recipe(source.kind, preset, **settings)
+    folder = reserve_folder(source.name) if out is None else Path(out)
+    try:
+        check_free(folder)
+        opened = open_problem(source, recipe, progress)
+        for note in opened.notes:
+            tell(note)
+        tell(f"{opened.problem.task}; {opened.problem.split}")
+        run = start_run(folder, source, recipe, preset, command)
+        _train_or_forget(run, opened, on_epoch, stop)
+    except BaseException:
+        with suppress(OSError):
+            folder.rmdir()  # only where it holds nothing
+        raise
+    write_report(run, opened)
+    return run
+
+
+def resume(
+    folder: str | Path,
+    *,
+    tell: Tell = lambda _: None,
+    progress: Show | None = None,
+    on_epoch: OnEpoch | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Run:
+    """Go on with a run that was killed or interrupted; it ends as if nothing had happened."""
+    run = open_run(folder)
+    if run.finished:
+        tell(f"{run.folder} is finished already")
+        if not has_report(run):
+            write_report(run)
+        return run
+    opened = reopen(run, progress)
+    train_run(run, opened, on_epoch, stop)
+    write_report(run, opened)
+    return run
+
+
+def _train_or_forget(
+    run: Run, opened: Opened, on_epoch: OnEpoch | None, stop: Callable[[], bool]
+) -> None:
+    try:
+        train_run(run, opened, on_epoch, stop)
+    except EdgewiseError:
+        if not stop():
+            forget_untrained(run)  # settings that make no model
+        raise
+
+
+def reserve_folder(name: str) -> Path:
+    """Make ``runs/NAME``, or the first of ``runs/NAME-2``, ``runs/NAME-3`` that is free."""
+    number, folder = 1, Path("runs") / name
+    try:
+        folder.parent.mkdir(exist_ok=True)
+        while True:
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                number += 1
+                folder = Path("runs") / f"{name}-{number}"
+            else:
+                return folder
+    except OSError as error:
+        raise EdgewiseError(
+            f"cannot make {folder} ({error.strerror}); choose a place with --out"
+        ) from error
