@@ -12,10 +12,10 @@ import edgewise
 
 SOURCE = Path(edgewise.__file__).parent
 ORDER = [
-    "errors", "files", "recipe", "graph", "interop", "channels", "data", "kernels", "features",
-    "operators", "normalization", "layers", "models", "tasks", "metrics", "problems", "training",
-    "fitted", "baselines", "predictions", "runs", "estimators", "tuning", "plots", "report", "jobs",
-    "comparison", "paper", "commands", "cli",
+    "errors", "files", "recipe", "graph", "channels", "data", "interop", "kernels", "features",
+    "operators", "normalization", "layers", "models", "tasks", "metrics", "seeds", "problems",
+    "training", "fitted", "baselines", "predictions", "runs", "estimators", "tuning", "plots",
+    "report", "jobs", "comparison", "paper", "commands", "cli",
 ]  # fmt: skip
 # Read by everybody, and imports nothing itself.
 FREE = {"__version__"}

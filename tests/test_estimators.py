@@ -3,6 +3,7 @@
 import csv
 import inspect
 import json
+import math
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import torch
 from rdkit import Chem
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -312,6 +314,23 @@ def test_rows_without_a_target_are_left_out(graph):
     other = NodeClassifier(graph=graph, **QUICK).fit(known, RING[known])
     assert bits(one.predict_proba()) == bits(other.predict_proba())
     assert one.score(NODES, y) == other.score(known, RING[known])
+
+
+def test_labels_with_gaps_can_be_scored_whatever_they_are(graph):
+    y = RING.astype(object)
+    numbers = np.array([None if i == 2 else int(label == y[0]) for i, label in enumerate(y)])
+    model = NodeClassifier(graph=graph, **QUICK).fit(NODES, numbers)
+    for labels in (numbers, pd.Series(numbers, dtype="Int64")):
+        assert 0 <= model.score(NODES, labels) <= 1
+
+
+def test_a_target_without_values_does_not_spoil_the_score():
+    y = np.stack([CARBONS, CARBONS], axis=1).astype(float)
+    model = MoleculeRegressor(**QUICK).fit(SMILES, y)
+    one = y.copy()
+    one[:, 1] = np.nan
+    assert model.score(SMILES, one) == r2_score(y[:, 0], model.predict(SMILES)[:, 0])
+    assert math.isnan(model.score(SMILES[:1], y[:1]))
 
 
 def test_molecules_come_as_smiles_or_rdkit_molecules_in_any_container():

@@ -198,6 +198,17 @@ def test_pairs_exactly_on_the_kink_are_counted_once():
         assert_close(one, other, **CLOSE)
 
 
+@pytest.mark.parametrize("width", [3, 4, 8])
+def test_changing_the_result_in_place_leaves_the_gradients_right(width):
+    edge_index, value, nodes = hub_graph(channels=1, dtype=torch.float64)
+    layer = ew.ChannelAttention(4, width, bias=False, materialize=False).double()
+    found = []
+    for change in (lambda out: out.mul_(2), lambda out: out.mul(2)):
+        out = change(layer(noise(nodes, 4), edge_index, value)).sum()
+        found.append(torch.autograd.grad(out, [layer.weight, layer.attention]))
+    assert_close(*found)
+
+
 def test_scores_that_are_all_equal_weigh_nothing():
     edge_index, value, nodes = hub_graph(channels=2, dtype=torch.float64)
     layer = ew.ChannelAttention(4, 3, edge_channels=2).double()

@@ -94,6 +94,15 @@ def test_an_undirected_networkx_edge_becomes_two_and_names_are_kept():
     assert graph.class_names == ("person",)
 
 
+def test_gaps_in_networkx_labels_are_unknown_not_a_class():
+    source = networkx.DiGraph()
+    kinds = ["a", float("nan"), None, np.nan, "b", float("nan")]
+    for node, kind in enumerate(kinds):
+        source.add_node(node, kind=kind)
+    graph = ew.from_networkx(source, label="kind")
+    assert (graph.y.tolist(), graph.class_names) == ([0, -1, -1, -1, 1, -1], ("a", "b"))
+
+
 def test_networkx_features_may_be_arrays_side_by_side_with_numbers():
     source = networkx.DiGraph()
     source.add_node(0, v=np.array([1.0, 2.0]), w=3)

@@ -4,7 +4,7 @@ import math
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import sqrt
 
 import numba
@@ -108,6 +108,37 @@ def test_products_agree_for_any_width_and_groups(transposed, graph, groups, widt
         noise(pattern.num_entries),
         noise(graph.num_nodes, groups, width, seed=1),
     )
+
+
+@pytest.mark.parametrize("width", [3, 4, 8, 16])
+@pytest.mark.parametrize("grad_of_value", [False, True])
+def test_products_take_features_in_any_memory_order(width, grad_of_value):
+    ones = torch.ones(6, 2, dtype=torch.float64)
+    edge_index = torch.tensor([[0, 1, 2, 3, 0, 2], [1, 2, 3, 0, 0, 2]])
+    pattern, order = stack(*edge_index.repeat(1, 2), torch.arange(2).repeat_interleave(6), 4, 2)
+    value = ones.T.flatten()[order].clone().requires_grad_(grad_of_value)
+    found = []
+    for z in (noise(2, 4, width).transpose(0, 1), noise(2, 4, width).transpose(0, 1).contiguous()):
+        z.requires_grad_()
+        products.product(pattern, value, z).sin().sum().backward()
+        found.append(z.grad)
+    assert_close(*found)
+
+
+def test_a_gradient_of_a_gradient_is_refused_and_plain_kernels_give_it():
+    edge_index, x = torch.tensor([[0, 1, 2], [1, 2, 0]]), noise(3, 2).requires_grad_()
+    for layer in (ew.ChannelConv(2, 4).double(), ew.ChannelAttention(2, 4).double()):
+        for plain in (False, True):
+            with ew.plain_kernels() if plain else nullcontext():
+                out = layer(x, edge_index).tanh().sum()
+                (grad,) = torch.autograd.grad(out, x, create_graph=True)
+                x.grad = None
+                if plain:
+                    grad.square().sum().backward()
+                    assert x.grad.abs().sum() > 0
+                else:
+                    with pytest.raises(RuntimeError, match="once_differentiable"):
+                        grad.square().sum().backward()
 
 
 @pytest.mark.parametrize("transposed", [False, True])

@@ -63,6 +63,11 @@ def test_only_flags_that_were_given_become_settings():
     assert seen == {"hidden": 3, "adapt": False}
 
 
+def test_any_column_name_survives_a_config_file(tmp_path):
+    write_config(tmp_path / "best.toml", {"target": ["größe 😀", 'a"b\\c']})
+    assert read_config(tmp_path / "best.toml") == {"target": ["größe 😀", 'a"b\\c']}
+
+
 def test_flags_win_over_the_file_and_the_file_over_the_preset(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('preset = "paper"\nhidden = 8\ndepth = 3\n')

@@ -1,6 +1,7 @@
 """The trainer learns what can be learnt, stops when it should, and repeats itself."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -15,8 +16,9 @@ from edgewise.graph import Graph
 from edgewise.metrics import score
 from edgewise.problems import molecule_problem, node_problem
 from edgewise.recipe import Recipe, make_recipe
+from edgewise.seeds import seed_of
 from edgewise.tasks import Task, balanced_weights
-from edgewise.training import Fitting, MoleculeTrainer, fit_member, make_trainer, seed_of
+from edgewise.training import Fitting, MoleculeTrainer, fit_member, make_trainer
 
 SMILES = (
     *("CCO", "CCN", "CCCl", "c1ccccc1", "CC(=O)O", "CCCC", "C1CCCCC1", "c1ccncc1", "CC#N", "CBr"),
@@ -135,6 +137,32 @@ def test_members_of_an_ensemble_differ(nodes):
     problem, _ = nodes
     first, second = (fit_member(problem, Recipe(epochs=2), member) for member in (0, 1))
     assert not torch.equal(first.trainer.outputs(), second.trainer.outputs())
+
+
+def test_training_leaves_the_random_numbers_of_others_alone(nodes):
+    problem, _ = nodes
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    fit_member(problem, Recipe(epochs=2))
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_models_trained_in_threads_draw_as_if_alone(nodes):
+    problem, _ = nodes
+    alone = [fit_member(problem, Recipe(epochs=3, seed=s)).trainer.outputs() for s in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        fits = [pool.submit(fit_member, problem, Recipe(epochs=3, seed=s)) for s in range(4)]
+    for one, fit in zip(alone, fits, strict=True):
+        assert torch.equal(one, fit.result().trainer.outputs())
+
+
+def test_a_loss_over_classes_that_training_does_not_have_is_0():
+    task = Task("classification", ("x",), ("a", "b", "c"))
+    weight = task.balance(torch.tensor([0, 0, 1]))
+    outputs = torch.zeros(2, 3)
+    assert float(task.loss(outputs, torch.tensor([2, 2]), weight)) == 0
+    assert float(task.loss(outputs, torch.tensor([-1, -1]))) == 0
 
 
 def test_no_two_epochs_share_a_seed():

@@ -179,6 +179,12 @@ def test_fixed_settings_stay_fixed(source, tmp_path):
         assert (recipe.hidden, recipe.dropout, recipe.layer) == (5, 0.25, "conv")
 
 
+def test_a_search_does_not_begin_outside_of_what_it_searches(source, tmp_path):
+    base = replace(make_recipe("nodes"), normalize="gcn")
+    with pytest.raises(EdgewiseError, match="normalize = 'gcn' is not among what is searched"):
+        tune(source, base, (), tmp_path / "out", trials=1)
+
+
 def test_all_settings_fixed_leave_nothing_to_search(source, tmp_path):
     fixed = {searched.name: getattr(Recipe(), searched.name) for searched in SPACE}
     with pytest.raises(EdgewiseError, match="nothing is left to search"):

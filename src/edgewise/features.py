@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from numba import njit, prange
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from edgewise.graph import check_features
 from edgewise.kernels import backend
@@ -96,6 +97,7 @@ class _Multiply(torch.autograd.Function):
         return out.squeeze(1)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
         x = ctx.features
         if len(x.value) > ENTRIES_A_COLUMN * x.shape[1]:
@@ -107,7 +109,7 @@ class _Multiply(torch.autograd.Function):
 
 def _by_rows(x: SparseFeatures, grad: Float[Tensor, "nodes out"]) -> Float[Tensor, "features out"]:
     """``x.T @ grad`` in the order of the rows: the result is small and stays at hand."""
-    shares = torch.linspace(0, len(x.value), PARTS + 1).long()
+    shares = torch.arange(PARTS + 1) * len(x.value) // PARTS
     part = torch.searchsorted(x.start, shares)
     sums = grad.new_empty(PARTS, x.shape[1], grad.size(1))
     with backend.running:

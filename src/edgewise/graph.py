@@ -1,5 +1,6 @@
 """The checked graph: nodes, edges, channels, labels. Everything else may trust it."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 import torch
@@ -52,7 +53,7 @@ class Graph:
         _check_length("node_ids", self.node_ids, self.num_nodes, "nodes")
         _check_length("channel_names", self.channel_names, self.num_channels, "channels")
         if self.node_ids is not None and len(set(self.node_ids)) < self.num_nodes:
-            twice = sorted({i for i in self.node_ids if self.node_ids.count(i) > 1})
+            twice = sorted(name for name, count in Counter(self.node_ids).items() if count > 1)
             raise EdgewiseError(f"node id(s) {preview(twice)} stand twice; give each node its own")
 
     @property

@@ -8,6 +8,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from edgewise.data.tables import is_missing
 from edgewise.errors import EdgewiseError, missing_extra
 from edgewise.graph import Graph
 
@@ -82,9 +83,9 @@ def from_networkx(
     y = None
     if label is not None:
         raw = [graph.nodes[node].get(label) for node in nodes]
-        kinds = sorted({value for value in raw if value is not None}, key=str)
+        kinds = sorted({value for value in raw if not is_missing(value)}, key=str)
         number = {value: i for i, value in enumerate(kinds)}
-        y = torch.tensor([-1 if value is None else number[value] for value in raw])
+        y = torch.tensor([-1 if is_missing(value) else number[value] for value in raw])
         names = tuple(str(kind) for kind in kinds)
     return Graph(
         x=_matrix(rows, len(rows[0]) if rows else max(len(features), 1)),

@@ -184,7 +184,8 @@ def read_config(path: str | Path) -> dict[str, Any]:
 def write_config(path: str | Path, settings: Mapping[str, Any]) -> None:
     """Write settings as TOML that :func:`read_config` reads; ``None`` is left out."""
     # JSON's strings, numbers, booleans and flat lists are TOML's, too.
-    lines = [f"{k} = {json.dumps(v)}" for k, v in settings.items() if v is not None]
+    written = {k: json.dumps(v, ensure_ascii=False) for k, v in settings.items() if v is not None}
+    lines = [f"{k} = {v}" for k, v in written.items()]
     write_atomically(path, "\n".join([*lines, ""]))
 
 

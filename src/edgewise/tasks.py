@@ -80,11 +80,13 @@ class Task:
             truth: Of the same rows.
             weight: From :meth:`balance`.
         """
-        if self.kind == "classification":
-            return cross_entropy(outputs, truth, weight=weight, ignore_index=-1)
         known = self.known(truth)
         if not known.any():
             return outputs.sum() * 0
+        if self.kind == "classification":
+            if weight is not None and not weight[truth[known]].any():
+                return outputs.sum() * 0  # classes that training does not have
+            return cross_entropy(outputs, truth, weight=weight, ignore_index=-1)
         found, wanted = outputs[known], truth[known]
         columns = known.nonzero()[:, 1]
         if self.kind == "multilabel":

@@ -3,7 +3,6 @@
 import math
 from dataclasses import astuple, dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,6 +17,7 @@ from edgewise.models import GraphModel, Network, NodeModel
 from edgewise.operators import Operator, cut, without_lone_loops
 from edgewise.problems import MoleculeProblem, NodeProblem, Problem
 from edgewise.recipe import Architecture, Recipe
+from edgewise.seeds import seeded
 
 EVALUATION_BATCH = 256  # molecules at a time where no gradient is needed
 # Atoms times channels up to which a set's operators are kept. Attention on Tox21, 5.2 million of
@@ -108,9 +108,9 @@ class Trainer:
     def train_epoch(self, epoch: int) -> float:
         """Go over the training rows once; gives the training loss."""
         # Seeded by its number, so that an epoch draws the same whatever ran before it.
-        seed_epoch(self.recipe.seed, self.member, epoch)
-        self.model.train()
-        return self._pass()
+        with seeded(self.recipe.seed, self.member, epoch):
+            self.model.train()
+            return self._pass()
 
     def _pass(self) -> float:
         raise NotImplementedError
@@ -214,33 +214,20 @@ def make_trainer(
     """
     task = problem.task
     weight = task.balance(problem.truth[problem.split.train]) if recipe.weighted else None
-    seed_epoch(recipe.seed, member, 0)
     if isinstance(problem, NodeProblem):
         graph = problem.graph
-        model = build_model("nodes", graph.num_features, task.width, graph.num_channels, recipe)
+        with seeded(recipe.seed, member, 0):
+            model = build_model("nodes", graph.num_features, task.width, graph.num_channels, recipe)
         assert isinstance(model, NodeModel)
         assert like is None or isinstance(like, NodeTrainer)
         return NodeTrainer(problem, model, recipe, member, weight, like)
     molecules = problem.molecules
     features, channels = molecules.x.size(1), molecules.edge_attr.size(1)
-    model = build_model("molecules", features, task.width, channels, recipe)
+    with seeded(recipe.seed, member, 0):
+        model = build_model("molecules", features, task.width, channels, recipe)
     assert isinstance(model, GraphModel)
     assert like is None or isinstance(like, MoleculeTrainer)
     return MoleculeTrainer(problem, model, recipe, member, weight, like)
-
-
-def seed_of(seed: int, member: int, epoch: int) -> int:
-    """The seed of one epoch of one member; epoch 0 draws the initial weights."""
-    low, high = np.random.SeedSequence((seed, member, epoch)).generate_state(2)
-    return int(high) << 31 | int(low) >> 1  # 63 bits, because torch's seeds are signed
-
-
-def seed_epoch(seed: int, member: int, epoch: int) -> None:
-    """Seed the CPU's generator, which all draws come from, for one epoch of one member.
-
-    ``torch.manual_seed`` also tells devices that may not be there, a millisecond each time.
-    """
-    torch.default_generator.manual_seed(seed_of(seed, member, epoch))
 
 
 class Fitting:

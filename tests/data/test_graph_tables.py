@@ -56,6 +56,25 @@ def test_a_column_that_is_constant_but_for_rounding_stays_small():
     assert_close(other.x, torch.full((3, 1), 0.1))
 
 
+def test_a_class_that_is_spelled_in_two_ways_is_named():
+    with pytest.raises(EdgewiseError, match=r"spells a number in two ways.*\[0, 1, 1\.0\]"):
+        learnt("id,label\na,0\nb,1\nc,1.0\n")
+
+
+def test_edges_that_all_miss_their_nodes_are_named_even_if_such_edges_are_dropped():
+    nodes, edges = "id,label\n1,x\n2,y\n", "source,target\n1.0,2.0\n"
+    with pytest.raises(EdgewiseError, match=r"no edge .* such as '1\.0', .* such as '1'; write"):
+        learnt(nodes, edges, unknown="drop")
+
+
+def test_gaps_in_a_text_are_not_words():
+    about = "about\na,graphs and red wine and more,x\nb,None,y\nc,the quick brown fox jumps,x\n"
+    reader, graph, notes = learnt(f"id,{about}".replace("about", "about,label", 1), text=["about"])
+    assert "about:none" not in reader.feature_names
+    assert notes.unseen["about"] == 1
+    assert not graph.x[1].any()
+
+
 def test_numbers_are_scaled_and_categories_one_hot():
     _, graph, _ = learnt()
     assert_close(

@@ -3,10 +3,17 @@
 import gzip
 import math
 
+import numpy as np
 import pandas
 import pytest
 
-from edgewise.data.tables import parse_text, read_table, table_from_columns, table_from_frame
+from edgewise.data.tables import (
+    as_number,
+    parse_text,
+    read_table,
+    table_from_columns,
+    table_from_frame,
+)
 from edgewise.errors import EdgewiseError
 
 
@@ -112,6 +119,16 @@ def test_a_cell_that_is_no_number_is_named():
         parse_text(b'n\n1\n"3,5"\n', "t.csv").numbers("n")
     with pytest.raises(EdgewiseError, match=r"t\.csv:2: column 'n' holds 'inf'"):
         parse_text(b"n\ninf\n", "t.csv").numbers("n")
+
+
+def test_codes_with_underscores_are_no_numbers():
+    assert as_number("2021_05") is None
+    assert as_number("202105") == 202105
+
+
+def test_cells_that_hold_many_values_are_not_taken_for_gaps():
+    frame = pandas.DataFrame({"vector": [np.ones(2), np.zeros(2)]})
+    assert all(table_from_frame(frame).column("vector"))
 
 
 def test_a_slip_in_a_column_of_numbers_is_named():

@@ -11,7 +11,8 @@ from edgewise.data.packed import MoleculeSet
 from edgewise.errors import EdgewiseError
 from edgewise.problems import MoleculeProblem
 from edgewise.recipe import Recipe
-from edgewise.training import EVALUATION_BATCH, Trainer, seed_epoch
+from edgewise.seeds import seeded
+from edgewise.training import EVALUATION_BATCH, Trainer
 
 # For make_recipe("molecules", "paper", **WEAVE).
 WEAVE: dict[str, Any] = {
@@ -89,13 +90,13 @@ def make_weave_trainer(
         )
     task = problem.task
     weight = task.balance(problem.truth[problem.split.train]) if recipe.weighted else None
-    seed_epoch(recipe.seed, member, 0)
-    model = WeaveModel(
-        pairs.x.size(1),
-        pairs.edge_attr.size(1),
-        task.width,
-        depth=recipe.depth,
-        hidden=recipe.hidden,
-        pooling=pooling,
-    )
+    with seeded(recipe.seed, member, 0):
+        model = WeaveModel(
+            pairs.x.size(1),
+            pairs.edge_attr.size(1),
+            task.width,
+            depth=recipe.depth,
+            hidden=recipe.hidden,
+            pooling=pooling,
+        )
     return WeaveTrainer(problem, pairs, model, recipe, member, weight)

@@ -92,7 +92,7 @@ class Text:
 
         vectorizer = TfidfVectorizer(vocabulary=list(self.words))
         vectorizer.idf_ = np.array(self.idf)
-        return vectorizer.transform(table.column(self.name))
+        return vectorizer.transform(_texts(table, self.name))
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def learn_text(table: Table, name: str, *, words: int) -> Text:
 
     vectorizer = TfidfVectorizer(max_features=words)
     try:
-        vectorizer.fit(table.column(name))
+        vectorizer.fit(_texts(table, name))
     except ValueError as error:
         raise EdgewiseError(
             f"{table.path}: column {name!r} holds no words to learn from; ignore it"
@@ -219,3 +219,7 @@ def from_json(content: dict[str, Any]) -> Column:
     if not all(math.isfinite(value) for value in numbers):
         raise ValueError(f"column {column.name!r} has a scale that is not finite")
     return column
+
+
+def _texts(table: Table, name: str) -> list[str]:
+    return ["" if cell.strip() in MISSING else cell for cell in table.column(name)]

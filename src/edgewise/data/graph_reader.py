@@ -120,6 +120,12 @@ class GraphReader:
                     f"which is not in column {self.id!r} of {nodes.path}; add the node, or pass "
                     "unknown='drop' to leave such edges out"
                 )
+        if sources and not pairs:
+            raise EdgewiseError(
+                f"no edge of {edges.path} joins two nodes of {nodes.path}: edges name nodes such "
+                f"as {sources[0]!r}, column {self.id!r} names such as "
+                f"{next(iter(position), '')!r}; write ids alike"
+            )
         kept, source_rows = np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(rows, int)
         if self.directed:
             return kept, source_rows

@@ -81,5 +81,10 @@ def learn_labels(table: Table, name: str, task: str | None = None) -> Labels:
             f"{table.path}: the label column {name!r} holds one class only, {next(iter(cells))!r}; "
             "there is nothing to tell apart"
         )
+    if numeric and len(set(values.values())) < len(cells):
+        raise EdgewiseError(
+            f"{table.path}: the label column {name!r} spells a number in two ways, such as 1 and "
+            f"1.0, among {preview(sorted(cells))}; write each class one way"
+        )
     order = sorted(cells, key=(lambda cell: (values[cell], cell)) if numeric else None)
     return Labels(name, tuple(order))

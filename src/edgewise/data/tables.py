@@ -69,6 +69,8 @@ def as_number(cell: str) -> float | None:
     text = cell.strip()
     if text in MISSING:
         return math.nan
+    if "_" in text:  # Python would read 1_2 as 12
+        return None
     try:
         value = float(text)
     except ValueError:
@@ -181,8 +183,10 @@ def is_missing(value: Any) -> bool:
     """Whether a value of any sort stands for nothing: None, NaN, NaT or pandas' NA."""
     try:
         return value is None or bool(value != value)
-    except (TypeError, ValueError):  # NA is neither equal nor unequal to itself
+    except TypeError:  # NA is neither equal nor unequal to itself
         return True
+    except ValueError:  # many values, not one
+        return False
 
 
 def _decoded(data: bytes, path: str, encoding: str) -> str:

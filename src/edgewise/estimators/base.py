@@ -1,6 +1,7 @@
 """What all estimators share: settings, a held-out part, ensembles, scores, folders."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -15,7 +16,14 @@ from torch import Tensor
 from edgewise.data.splits import Split, random_split
 from edgewise.errors import EdgewiseError
 from edgewise.estimators.parameters import KNOBS, plain
-from edgewise.estimators.targets import Target, joined, known_labels, names_of, number_columns
+from edgewise.estimators.targets import (
+    Target,
+    joined,
+    known_labels,
+    names_of,
+    number_columns,
+    settled,
+)
 from edgewise.files import write_atomically
 from edgewise.fitted import Fitted, fitted, load_model
 from edgewise.metrics import headline
@@ -177,7 +185,8 @@ class Classifier(ClassifierMixin):
         known = known_labels(truth)
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
         found = self.predict(X)[known]
-        return float(accuracy_score(truth[known], found, sample_weight=weight))
+        labels = settled(truth[known], "the labels in y")
+        return float(accuracy_score(labels, found, sample_weight=weight))
 
 
 class Regressor(RegressorMixin):
@@ -197,8 +206,9 @@ class Regressor(RegressorMixin):
         parts = [
             r2_score(true[rows], value[rows], sample_weight=weight[rows])
             for true, value, rows in zip(truth.T, found.T, known.T, strict=True)
+            if rows.sum() > 1  # of fewer it is not defined
         ]
-        return float(np.mean(parts))
+        return float(np.mean(parts)) if parts else math.nan
 
 
 def given_parts(X: Any, y: Any, validation: Any) -> list[tuple[Any, Any]]:

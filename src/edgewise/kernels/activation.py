@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from numba import njit, prange
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import elu
 
 from edgewise.kernels import backend
@@ -45,6 +46,7 @@ class _EluAndDrop(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
         (out,) = ctx.saved_tensors
         grad = grads[0].contiguous()

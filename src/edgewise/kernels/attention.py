@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from numba import njit, prange
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import leaky_relu
 
 from edgewise.kernels import backend
@@ -98,6 +99,7 @@ class _AttentionRows(torch.autograd.Function):
         return weight
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         target, source, weight, log_total = ctx.saved_tensors
         pattern, grad = ctx.pattern, grads[0].contiguous()
@@ -134,6 +136,7 @@ class _BalanceColumns(torch.autograd.Function):
         return balanced
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
         weight, scale = ctx.saved_tensors
         pattern, grad = ctx.pattern, grads[0].contiguous()

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from edgewise.kernels import backend
 from edgewise.kernels.attention import entry_scores
@@ -137,9 +138,11 @@ class _HubAttention(torch.autograd.Function):
         ctx.factor, ctx.hubs, ctx.mask, ctx.slope = factor, hubs, mask, slope
         ctx.held = h_channels, pooled, column_sum, out
         ctx.heads, ctx.groups, ctx.dtype = target.size(1), h.size(1), value.dtype
-        return torch.from_numpy(np.ascontiguousarray(out.swapaxes(0, 1))).to(value.dtype)
+        # Always a copy: whoever changes the result in place must not change what is held.
+        return torch.from_numpy(np.array(out.swapaxes(0, 1), order="C")).to(value.dtype)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         hubs, mask, slope = ctx.hubs, ctx.mask, ctx.slope
         h, pooled, column_sum, out = ctx.held

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from numba import njit, prange
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from edgewise.kernels import backend
 from edgewise.kernels.pattern import Pattern
@@ -57,6 +58,7 @@ class _OuterValues(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
         (value,) = ctx.saved_tensors
         factor, both, (grad,) = ctx.factor, ctx.both, grads

@@ -12,8 +12,9 @@ from jaxtyping import Int
 from numba import njit
 from torch import Tensor
 
+from edgewise.errors import EdgewiseError
 from edgewise.kernels import backend
-from edgewise.kernels.two_hops import two_hops
+from edgewise.kernels.two_hops import MOST_ENTRIES, two_hops
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +101,11 @@ def stack(
     channels: int,
 ) -> tuple[Pattern, Int[Tensor, " entries"]]:
     """Sort entries into a pattern; also give the order they were taken in."""
+    if len(row) >= MOST_ENTRIES:
+        raise EdgewiseError(
+            f"there are {len(row):,} edge values that are not zero, and {MOST_ENTRIES:,} are too "
+            "many; use fewer channels, or a part of the graph"
+        )
     by_column, _ = _sorted(column.long(), num_nodes)
     stacked = row.long() * channels + channel
     by_row, start = _sorted(stacked[by_column], num_nodes * channels)

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from numba import njit, prange
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from edgewise.kernels import backend
 
@@ -28,7 +29,7 @@ def plain_pool(
     if how == "sum":
         return empty.index_add(0, graph, x)
     reduction = {"max": "amax", "mean": "mean"}[how]
-    index = graph.unsqueeze(1).expand_as(x)
+    index = graph.long().unsqueeze(1).expand_as(x)
     return empty.scatter_reduce(0, index, x, reduction, include_self=False)
 
 
@@ -44,6 +45,7 @@ class _LargestOfGraph(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         x, graph, out, share = ctx.saved_tensors
         grad_x = torch.empty_like(x)

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from numba import njit, prange
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from edgewise.kernels import backend
@@ -76,6 +77,7 @@ class _Product(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         value, z = ctx.saved_tensors
         pattern, (grad,) = ctx.pattern, grads
@@ -89,7 +91,7 @@ class _Product(torch.autograd.Function):
             value = backend.take(value, order)
         sampled = torch.empty_like(value, memory_format=torch.contiguous_format)
         lanes, grad_wide, z_wide = _fitted(grad, z)
-        grad_z = torch.empty_like(z_wide)
+        grad_z = torch.empty_like(z_wide, memory_format=torch.contiguous_format)
         with backend.running:
             _multiply_and_sample(backend.unsigned(along.start), backend.unsigned(along.column),
                                  _array(value), _rows(grad_wide), _rows(z_wide), _rows(grad_z),

@@ -12,6 +12,7 @@ from edgewise.kernels.memory import memory_limit
 
 # Column, value and gradient, and the same for the transpose: what training holds per entry.
 BYTES_PER_ENTRY = 32
+MOST_ENTRIES = 2**31  # places of entries are 32 bits wide
 # Counting visits every two-step path; past this many the bound is answer enough.
 COUNTABLE_PATHS = 20_000_000_000
 
@@ -44,7 +45,7 @@ def two_hops(
     with backend.running:
         counts = torch.from_numpy(_count(*arrays, nodes, channels))
     entries = int(counts.sum())
-    if entries * BYTES_PER_ENTRY > memory_limit():
+    if entries * BYTES_PER_ENTRY > memory_limit() or entries >= MOST_ENTRIES:
         raise _too_large(entries, "", int(hub_size.max()))
     both_start = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     both_column = torch.empty(entries, dtype=torch.int32)
@@ -55,11 +56,12 @@ def two_hops(
 
 def _too_large(entries: int, about: str, largest: int) -> EdgewiseError:
     needed, limit = entries * BYTES_PER_ENTRY, memory_limit()
+    allowed = f"{limit / 2**30:.1f} GiB" if needed > limit else f"{MOST_ENTRIES - 1:,} entries"
     return EdgewiseError(
         f"the two-hop pattern of these edges has {about}{entries:,} entries "
         f"({needed / 2**30:.1f} GiB to train on; its largest hub alone joins {largest:,} "
-        f"nodes), more than the {limit / 2**30:.1f} GiB allowed; use convolution, row "
-        "normalisation, or attention without adaptation, or cap the largest hubs"
+        f"nodes), more than the {allowed} allowed; use convolution, row normalisation, or "
+        "attention without adaptation, or cap the largest hubs"
     )
 
 

@@ -1,5 +1,6 @@
 """Predicted against true values, and how the errors are spread."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -76,9 +77,8 @@ def _against(results: Results, output: int, judged: np.ndarray, told: str) -> Ma
 def _errors(results: Results, output: int, judged: np.ndarray) -> Markup:
     error = results.predicted[judged, output] - results.truth[judged, output]
     drawn, axes = figure(height=3.7)
-    edges = np.histogram_bin_edges(error, "auto").tolist()
-    if len(edges) > MOST_BINS:
-        edges = np.linspace(edges[0], edges[-1], MOST_BINS + 1).tolist()
+    bins = min(MOST_BINS, max(5, math.ceil(math.sqrt(len(error)))))
+    edges = np.histogram_bin_edges(error, bins).tolist()
     axes.hist(error, edges, color=COLOUR["series-0"], edgecolor=COLOUR["paper"], linewidth=0.5)
     axes.axvline(0, color=COLOUR["muted"], linewidth=0.9, linestyle=(0, (4, 3)))
     mean = float(error.mean())

@@ -12,7 +12,7 @@ import optuna
 from optuna.trial import TrialState
 
 from edgewise.data.sources import Source
-from edgewise.errors import EdgewiseError
+from edgewise.errors import EdgewiseError, preview
 from edgewise.files import alone_in, write_atomically
 from edgewise.problems import Opened, Problem, Show, open_problem
 from edgewise.recipe import Recipe, write_config
@@ -113,6 +113,7 @@ class _Search:
         if not self.space:
             names = ", ".join(searched.name for searched in SPACE)
             raise EdgewiseError(f"nothing is left to search; do not give all of {names}")
+        self._check_base()
         check_purpose(folder, source, base, repeats, self.space)
         self.study = open_study(folder, self.task, base)
         for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
@@ -164,6 +165,16 @@ class _Search:
         write_atomically(self.folder / "trials.csv", as_csv(so_far))
         if so_far.ranking:
             write_config(self.folder / "best.toml", so_far.recipe(so_far.ranking[0]).to_json())
+
+    def _check_base(self) -> None:
+        """Refuse to begin at a setting that is not among those searched."""
+        for searched in self.space:
+            value = getattr(self.base, searched.name)
+            if isinstance(searched.among, tuple) and value not in searched.among:
+                raise EdgewiseError(
+                    f"{searched.name} = {value!r} is not among what is searched, "
+                    f"{preview(searched.among)}; fix it, or begin with one of these"
+                )
 
     def _ask(self) -> optuna.Trial:
         so_far = self.so_far
