@@ -189,6 +189,7 @@ def test_structures_count_whatever_their_properties_are_called(molecule_run, tmp
         for molecule in molecules:
             for name in ("smiles", "mol", "SMILES"):
                 molecule.SetProp(name, "C")
+            molecule.SetProp("key", "007")
             writer.write(molecule)
     for column in ("", "mol"):
         jobs.predict(
@@ -197,6 +198,7 @@ def test_structures_count_whatever_their_properties_are_called(molecule_run, tmp
         )  # fmt: skip
         rows = rows_of(tmp_path / "out.csv")
         assert [(row["smiles"], row["mol"]) for row in rows] == [("CCO", "C"), ("CCN", "C")]
+        assert [row["key"] for row in rows] == ["007"] * 2
         assert rows[0]["logp_predicted"] != rows[1]["logp_predicted"]
     assert read_molecules(tmp_path / "new.sdf").smiles == ("CCO", "CCN")
 

@@ -24,6 +24,7 @@ from edgewise.kernels import attention, backend, lanes, outer, products
 from edgewise.kernels.activation import drop, elu_and_drop
 from edgewise.kernels.dropout import draw_key, kept_factors, plain_kept
 from edgewise.kernels.pattern import stack
+from edgewise.recipe import Architecture
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 groups = st.sampled_from([1, 2])
@@ -286,6 +287,33 @@ def test_one_thread_and_two_give_the_same_bits():
         out = elu_and_drop(out, bias, 0.4, key=3)
         out.pow(2).sum().backward()
         return out, leaf.grad, weight.grad, bias.grad, kept_factors(77, 10_000, 0.6, x)
+
+    with threads(1):
+        alone = results()
+    with threads(2):
+        together = results()
+    assert all(torch.equal(one, two) for one, two in zip(alone, together, strict=True))
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core")
+@pytest.mark.parametrize("materialize", [False, None])
+def test_attention_and_pooling_give_the_same_bits_on_one_thread_and_two(materialize):
+    edge_index = torch.stack([torch.arange(300) % 50, (torch.arange(300) * 7 + 3) // 6 % 50])
+    edge_index = torch.unique(edge_index, dim=1)
+    x = torch.rand(90, 70) * (torch.rand(90, 70) < 0.9)  # many values a column: by rows
+    assert x.count_nonzero() > features.ENTRIES_A_COLUMN * 70
+    settings = Architecture(layer="attention", hidden=4, dropout=0.3)
+    nodes = ew.NodeModel(70, 3, 1, settings)
+    for layer in nodes.layers:
+        layer.materialize = materialize
+    graphs = ew.GraphModel(70, 2, 1, settings)
+    batch = torch.arange(90) // 10
+
+    def results():
+        torch.manual_seed(0)
+        outs = nodes(ew.sparse_features(x), edge_index), graphs(x, edge_index, batch=batch)
+        leaves = [*nodes.parameters(), *graphs.parameters()]
+        return *outs, *torch.autograd.grad(sum(out.pow(2).sum() for out in outs), leaves)
 
     with threads(1):
         alone = results()

@@ -182,7 +182,7 @@ def sleep_for_long(_):
 
 
 def fail_or_die(experiment):
-    if experiment.row == "GAT":
+    if experiment.row == "GCN":
         raise EdgewiseError("the loss is not a number")
     if experiment.row == "GCN*":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -202,11 +202,14 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     assert len(asked) == 4
     results = Results(tmp_path)
     failed = execution.run_all(asked, results, 1, lambda *_: None)
-    assert [line["row"] for line in results.lines.values()] == ["GCN"]
+    assert [line["row"] for line in results.lines.values()] == ["GAT"]
     assert failed == [
         "2 run(s) of citeseer were left out: the data set citeseer could not be had",
-        "GAT on cora (dense, fixed), run 0 failed: the loss is not a number",
+        "GCN on cora (dense, fixed), run 0 failed: the loss is not a number",
     ]
+    asked = plan(["cora"], ["GAT"], 9, ["fixed"], ["dense"])
+    execution.run_all(asked, results, 2, lambda *_: None, lambda: len(results.lines) >= 3)
+    assert 3 <= len(results.lines) < 9  # told to stop, it ends what was under way
     asked = plan(["cora"], ["GCN*"], 1, ["fixed"], ["dense"])
     with pytest.raises(EdgewiseError, match=r"killed while GCN\* on cora .* fewer --jobs"):
         execution.run_all(asked, results, 1, lambda *_: None)
@@ -227,6 +230,7 @@ def test_who_interrupts_again_does_not_wait_for_the_runs_under_way(tmp_path, mon
         with pytest.raises(KeyboardInterrupt):
             execution.run_all(plan(["cora"]), Results(tmp_path), 2, lambda *_: None)
     finally:
+        signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
     assert time.monotonic() - start < 120
     assert not multiprocessing.active_children()

@@ -214,6 +214,29 @@ def test_a_split_file_that_changes_does_not_change_the_run(graph_folder, tmp_pat
     assert run.recipe.split == "split.json"
 
 
+@pytest.mark.report
+def test_the_column_that_told_the_split_never_becomes_a_feature(graph_folder, tmp_path):
+    header, *rows = (graph_folder / "nodes.csv").read_text().splitlines()
+    parts = [("train", "validation", "test")[i % 3] for i in range(len(rows))]
+    lines = [f"{row},{part}" for row, part in zip(rows, parts, strict=True)]
+    (graph_folder / "nodes.csv").write_text("\n".join([f"{header},part", *lines, ""]))
+    seen = []
+    run = jobs.train(
+        str(graph_folder),
+        tmp_path / "run",
+        split_column="part",
+        on_epoch=lambda *what: seen.append(what),
+        stop=lambda: len(seen) >= 3,
+        **SETTINGS,
+    )
+    run = jobs.resume(run.folder)
+    assert run.finished
+    assert jobs.evaluate(run.folder)["test"] == run.metrics["test"]
+    (run.folder / "report.html").unlink()
+    jobs.resume(run.folder)
+    assert "cannot be had any more" not in (run.folder / "report.html").read_text()
+
+
 def test_a_run_is_trained_by_one_process_at_a_time(graph_folder, tmp_path):
     run = start_run(
         tmp_path / "run", find_source([str(graph_folder)]), make_recipe("nodes"), "default", ""

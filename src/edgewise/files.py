@@ -3,11 +3,13 @@
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from edgewise.errors import EdgewiseError
+
+LOCK = ".lock"
 
 
 @contextmanager
@@ -38,7 +40,7 @@ def alone_in(folder: Path, what: str) -> Iterator[None]:
     """Hold a folder while ``what`` goes on, so that no other process does; a killed one lets go."""
     from filelock import FileLock, Timeout  # a moment that few commands need
 
-    lock = FileLock(folder / ".lock", timeout=0)
+    lock = FileLock(folder / LOCK, timeout=0)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire()
@@ -53,7 +55,8 @@ def alone_in(folder: Path, what: str) -> Iterator[None]:
     try:
         yield
     finally:
-        (folder / ".lock").unlink(missing_ok=True)
+        with suppress(OSError):  # a file that is held cannot be deleted everywhere
+            (folder / LOCK).unlink()
         lock.release()
 
 

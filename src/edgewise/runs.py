@@ -20,7 +20,7 @@ from edgewise.data.molecule_tables import write_invalid
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split
 from edgewise.errors import EdgewiseError, preview
-from edgewise.files import alone_in, write_atomically
+from edgewise.files import LOCK, write_atomically
 from edgewise.fitted import Fitted, fitted, load_model, read_tensors
 from edgewise.metrics import score
 from edgewise.predictions import side_by_side
@@ -96,7 +96,9 @@ def start_run(folder: str | Path, source: Source, recipe: Recipe, preset: str, c
 
 def check_free(folder: Path) -> None:
     """Refuse a folder that holds something already."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (
+        not folder.is_dir() or any(path.name != LOCK for path in folder.iterdir())
+    ):
         raise EdgewiseError(
             f"{folder} exists already and is not empty; choose another --out, or go on with "
             f"edgewise train --resume {folder}"
@@ -142,7 +144,9 @@ def reopen(run: Run, progress: Show | None = None) -> Opened:
     check_data(run)
     split, recipe = run.folder / "splits.json", run.recipe
     if split.exists():
-        recipe = replace(recipe, split=str(split), split_column="")
+        # The column that told the split stays out of the features.
+        ignore = (*recipe.ignore, *filter(None, (recipe.split_column,)))
+        recipe = replace(recipe, split=str(split), split_column="", ignore=ignore)
     return open_problem(run.source, recipe, progress)
 
 
@@ -161,7 +165,7 @@ def train_run(
     stop: Callable[[], bool] = lambda: False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Fitted:
-    """Train what is not trained yet, and write the results.
+    """Train what is not trained yet, and write the results; one process at a time.
 
     Args:
         run: From :func:`start_run` or :func:`open_run`.
@@ -171,24 +175,18 @@ def train_run(
             the run can still be continued.
         checkpoint_seconds: How often everything is put on disk.
     """
-    with alone_in(run.folder, "training"):
-        for scrap in run.folder.rglob(".part-*"):  # of a run that was killed while it wrote
-            scrap.unlink()
-        write_atomically(run.folder / "splits.json", json.dumps(_split_rows(opened.problem)))
-        if opened.invalid:
-            write_invalid(run.folder / "invalid.csv", opened.invalid)
-        return _train_members(run, opened.problem, on_epoch, stop, checkpoint_seconds)
-
-
-def _train_members(
-    run: Run, problem: Problem, on_epoch: OnEpoch | None, stop: Callable[[], bool], every: float
-) -> Fitted:
+    problem = opened.problem
+    for scrap in run.folder.rglob(".part-*"):  # of a run that was killed while it wrote
+        scrap.unlink()
+    write_atomically(run.folder / "splits.json", json.dumps(_split_rows(problem)))
+    if opened.invalid:
+        write_invalid(run.folder / "invalid.csv", opened.invalid)
     fittings: list[Fitting] = []
     seconds = 0.0
     for member in range(run.recipe.ensemble):
         like = fittings[0].trainer if fittings else None
         fitting = Fitting(make_trainer(problem, run.recipe, member, like))
-        seconds += _train_member(run, fitting, on_epoch, stop, every)
+        seconds += _train_member(run, fitting, on_epoch, stop, checkpoint_seconds)
         if fitting.history:
             fittings.append(fitting)
         if not fitting.done:

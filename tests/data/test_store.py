@@ -248,4 +248,6 @@ def test_two_processes_may_fetch_the_same_data_set_at_once(own_cache, tmp_path):
     ]
     errors = [process.communicate(timeout=60)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], errors
+    assert errors == ["", ""]  # nobody saw a file that is not whole
     assert [p.name for p in (own_cache / "toy").iterdir()] == ["big"]
+    assert (own_cache / "toy" / "big").read_bytes() == data

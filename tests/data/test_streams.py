@@ -67,9 +67,15 @@ def test_structures_come_in_stretches_too(tmp_path):
         for smiles in ("CCO", "CCN", "CC"):
             molecule = Chem.MolFromSmiles(smiles)
             molecule.SetProp("name", smiles)
+            if smiles == "CC":
+                molecule.SetProp("late", "1.50")
             writer.write(molecule)
     cells, _ = joined(tmp_path / "t.sdf", rows=2)
-    assert cells == {"smiles": ["CCO", "CCN", "CC"], "name": ["CCO", "CCN", "CC"]}
+    assert cells == {
+        "smiles": ["CCO", "CCN", "CC"],
+        "name": ["CCO", "CCN", "CC"],
+        "late": ["", "", "1.50"],
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 import pandas
 import pytest
 
+from edgewise.data.streams import stream_table
 from edgewise.data.tables import (
     as_number,
     parse_text,
@@ -113,12 +114,20 @@ def test_a_missing_column_shows_the_header_so_a_wrong_delimiter_is_seen():
 
 
 def test_a_cell_that_is_no_number_is_named():
-    table = parse_text(b"n\n1\nNA\n1e3\n\n", "t.csv")
-    assert table.numbers("n")[::2][:1] == [1.0]
+    numbers = parse_text(b"n\n1\nNA\n1e3\n\n", "t.csv").numbers("n")
+    assert numbers == pytest.approx([1.0, math.nan, 1000.0], nan_ok=True)
     with pytest.raises(EdgewiseError, match=r"t\.csv:3: column 'n' holds '3,5', expected a number"):
         parse_text(b'n\n1\n"3,5"\n', "t.csv").numbers("n")
     with pytest.raises(EdgewiseError, match=r"t\.csv:2: column 'n' holds 'inf'"):
         parse_text(b"n\ninf\n", "t.csv").numbers("n")
+
+
+@pytest.mark.parametrize("data", [b'smiles\nCCO\n""\nCCN\n', b"smiles\nCCO\n  \nCCN\n"])
+def test_an_empty_cell_of_the_only_column_is_a_row(data, tmp_path):
+    (tmp_path / "list.csv").write_bytes(data)
+    (stretch,) = stream_table(tmp_path / "list.csv")
+    for table in (parse_text(data, "list.csv"), stretch.table):
+        assert [cell.strip() for cell in table.column("smiles")] == ["CCO", "", "CCN"]
 
 
 def test_codes_with_underscores_are_no_numbers():

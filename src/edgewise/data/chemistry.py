@@ -74,7 +74,9 @@ def sdf_records(stream: Any) -> Iterator[dict[str, Any]]:
         for molecule in Chem.ForwardSDMolSupplier(stream):
             properties, smiles = {}, ""
             if molecule is not None:
-                properties = molecule.GetPropsAsDict(includePrivate=False, includeComputed=False)
+                properties = molecule.GetPropsAsDict(
+                    includePrivate=False, includeComputed=False, autoConvertStrings=False
+                )
                 smiles = Chem.MolToSmiles(molecule)
             # The structure counts, also where a property is called smiles.
             yield {"smiles": "", **properties} | {"smiles": smiles}

@@ -47,6 +47,7 @@ def read_molecules(
     path: str | Path,
     *,
     smiles: str | None = None,
+    usual: str = "",
     targets: Sequence[str] = (),
     encoding: str = "utf-8",
     delimiter: str | None = None,
@@ -55,16 +56,18 @@ def read_molecules(
 
     Args:
         path: ``.csv``, ``.tsv``, ``.sdf`` (also gzipped) or ``.parquet``.
-        smiles: The column that holds SMILES; without it, one that is called so.
+        smiles: The column that holds SMILES; without it ``usual`` or, where the file has no such
+            column, one that is called so.
+        usual: See there.
         targets: The columns to predict, numbers; empty cells mean "not measured".
         encoding: Of text files.
         delimiter: Between cells, where the ending of the name does not say it.
     """
     if is_sdf(path):
-        table, smiles = _read_sdf(Path(path)), "smiles"
+        table = _read_sdf(Path(path))
     else:
         table = read_table(path, encoding=encoding, delimiter=delimiter)
-    return _chosen_columns(table, smiles or guess_smiles_column(table), targets)
+    return _chosen_columns(table, smiles_column(table, smiles or "", usual), targets)
 
 
 def read_named(name: str) -> MoleculeTable:
@@ -146,8 +149,17 @@ def is_sdf(path: str | Path) -> bool:
     return str(path).lower().endswith((".sdf", ".sdf.gz"))
 
 
-def guess_smiles_column(table: Table) -> str:
-    """The one column that is called like SMILES."""
+def smiles_column(table: Table, named: str = "", usual: str = "") -> str:
+    """The column that is named, else the usual one if it is there, else one called like SMILES.
+
+    That of an SDF is made from its structures.
+    """
+    if is_sdf(table.path):
+        return "smiles"
+    return named or (usual if usual in table.columns else _guessed(table))
+
+
+def _guessed(table: Table) -> str:
     found = [name for name in table.columns if name.lower() in _SMILES_NAMES]
     if len(found) != 1:
         raise EdgewiseError(

@@ -123,7 +123,7 @@ def load_featurizer(path: str | Path) -> Featurizer:
         return Featurizer(
             str(content["kind"]), tuple((int(a), int(b)) for a, b in content["pairs"])
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise EdgewiseError(
             f"{path} is not a saved featuriser ({error}); give the file that Featurizer.save wrote"
         ) from error

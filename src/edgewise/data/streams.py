@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from edgewise.data.tables import (
 from edgewise.errors import EdgewiseError, missing_extra
 
 ROWS = 1024  # in a stretch
+_SDF_FIELD = re.compile(rb">.*<(.+)>")
 
 
 @dataclass(frozen=True)
@@ -149,21 +151,21 @@ def _parquet(raw: Any, path: str, rows: int) -> Iterator[Stretch]:
 
 
 def _sdf(stream: Any, raw: Any, path: str, rows: int) -> Iterator[Stretch]:
-    names: list[str] = []
+    # All names before the first row, for the file that is written has one header.
+    fields = (_SDF_FIELD.match(line) for line in stream)
+    names = dict.fromkeys(["smiles", *(f[1].decode("utf-8", "replace") for f in fields if f)])
+    stream.seek(0)
     records: list[dict[str, Any]] = []
 
     def stretch() -> Stretch:
-        # The first stretch decides about the columns, for the file that is written has one header.
-        names.extend(n for record in records for n in record if n not in names and not first_done)
         columns: dict[str, Sequence[Any]] = {
-            name: [record.get(name) for record in records] for name in names or ["smiles"]
+            name: [record.get(name) for record in records] for name in names
         }
         return Stretch(table_from_columns(columns, path), {}, raw.tell())
 
-    first_done = False
     for record in sdf_records(stream):
         records.append(record)
         if len(records) == rows:
             yield stretch()
-            records, first_done = [], True
+            records = []
     yield stretch()

@@ -140,7 +140,7 @@ def csv_reader(text: Iterable[str], delimiter: str) -> Any:
 
 def is_blank(cells: Sequence[str], header: Sequence[str]) -> bool:
     """Whether a line is empty: no row, unless the table has one column only."""
-    return not any(cell.strip() for cell in cells) and len(cells) <= 1 < max(len(header), 2)
+    return not cells or (len(cells) == 1 != len(header) and not cells[0].strip())
 
 
 def table_from_columns(columns: dict[str, Sequence[Any]], path: str) -> Table:

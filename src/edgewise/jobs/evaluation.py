@@ -1,18 +1,23 @@
 """Compare what a trained model says with the truth."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from edgewise.data.molecule_tables import left_out, read_structures
+from edgewise.data.molecule_tables import (
+    MoleculeTable,
+    left_out,
+    read_molecules,
+    read_named,
+    read_structures,
+)
 from edgewise.data.sources import Source, find_source
 from edgewise.errors import EdgewiseError
-from edgewise.fitted import load_model
+from edgewise.fitted import Fitted, load_model
 from edgewise.jobs.new_data import Tell, check_kind, node_truth, read_graph, reading
 from edgewise.metrics import Metrics, score
-from edgewise.problems import Show, read_molecule_source
+from edgewise.problems import Show
 from edgewise.runs import open_run, reopen
 from edgewise.tasks import truth_of
 
@@ -50,8 +55,7 @@ def evaluate(
         graph = read_graph(model, source, tell)
         metrics = score(model.task, model.predict_nodes(graph).mean, node_truth(model, graph))
         return _of_some_rows(metrics, source)
-    column = smiles_column or model.recipe.smiles_column
-    rows = read_molecule_source(source, replace(model.recipe, smiles_column=column))
+    rows = _molecules(model, source, smiles_column)
     known = truth_of(model.task, rows.table)
     codes, invalid = read_structures(rows, on_invalid="skip", progress=progress)
     if invalid:
@@ -59,6 +63,17 @@ def evaluate(
     of_molecule = known[torch.from_numpy(codes.rows)].numpy()
     metrics = score(model.task, model.predict_molecules(codes).mean, of_molecule)
     return _of_some_rows(metrics, source)
+
+
+def _molecules(model: Fitted, source: Source, smiles_column: str) -> MoleculeTable:
+    if source.form == "molecules":
+        return read_named(source.places[0])
+    return read_molecules(
+        source.places[0],
+        smiles=smiles_column or None,
+        usual=model.recipe.smiles_column,
+        encoding=model.recipe.encoding,
+    )
 
 
 def _of_some_rows(metrics: Metrics, source: Source) -> Metrics:

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from edgewise.data.chemistry import read_smiles
-from edgewise.data.molecule_tables import guess_smiles_column, is_sdf
+from edgewise.data.molecule_tables import smiles_column as find_column
 from edgewise.data.sources import Source, find_source
 from edgewise.data.streams import Stretch, stream_table
-from edgewise.data.tables import Table
 from edgewise.errors import EdgewiseError
 from edgewise.fitted import Fitted, Prediction, load_model
 from edgewise.jobs.new_data import Tell, check_kind, node_truth, read_graph, reading
@@ -80,7 +79,7 @@ def _predict_molecules(
 ) -> tuple[int, int]:
     good = bad = 0
     for stretch, size in _stretches(model, source):
-        column = _smiles_column(model, stretch.table, smiles_column)
+        column = find_column(stretch.table, smiles_column, model.recipe.smiles_column)
         columns, count = _predicted_stretch(model, stretch, column)
         good, bad = good + count, bad + len(stretch.table) - count
         write(columns)
@@ -97,13 +96,6 @@ def _stretches(model: Fitted, source: Source) -> Iterator[tuple[Stretch, int | N
     size = Path(source.places[0]).stat().st_size
     for stretch in stream_table(source.places[0], encoding=model.recipe.encoding):
         yield stretch, size
-
-
-def _smiles_column(model: Fitted, table: Table, named: str) -> str:
-    if is_sdf(table.path):
-        return "smiles"
-    known = model.recipe.smiles_column
-    return named or (known if known in table.columns else guess_smiles_column(table))
 
 
 def _predicted_stretch(model: Fitted, stretch: Stretch, column: str) -> tuple[Columns, int]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from edgewise.data.sources import find_source
 from edgewise.errors import EdgewiseError
+from edgewise.files import alone_in
 from edgewise.jobs.new_data import Tell
 from edgewise.problems import Opened, Show, open_problem
 from edgewise.recipe import make_recipe
@@ -58,13 +59,14 @@ def train(
         for note in opened.notes:
             tell(note)
         tell(f"{opened.problem.task}; {opened.problem.split}")
-        run = start_run(folder, source, recipe, preset, command)
-        _train_or_forget(run, opened, on_epoch, stop)
+        with alone_in(folder, "training"):
+            run = start_run(folder, source, recipe, preset, command)
+            _train_or_forget(run, opened, on_epoch, stop)
+            write_report(run, opened)
     except BaseException:
         with suppress(OSError):
             folder.rmdir()  # only where it holds nothing
         raise
-    write_report(run, opened)
     return run
 
 
@@ -78,14 +80,15 @@ def resume(
 ) -> Run:
     """Go on with a run that was killed or interrupted; it ends as if nothing had happened."""
     run = open_run(folder)
-    if run.finished:
-        tell(f"{run.folder} is finished already")
-        if not has_report(run):
-            write_report(run)
-        return run
-    opened = reopen(run, progress)
-    train_run(run, opened, on_epoch, stop)
-    write_report(run, opened)
+    with alone_in(run.folder, "training"):
+        if run.finished:
+            tell(f"{run.folder} is finished already")
+            if not has_report(run):
+                write_report(run)
+            return run
+        opened = reopen(run, progress)
+        train_run(run, opened, on_epoch, stop)
+        write_report(run, opened)
     return run
 
 

@@ -68,21 +68,29 @@ def _lines(
     with ProcessPoolExecutor(jobs, context, _start, (dataset, data)) as pool, _ending_workers():
         waiting: dict[Future[dict[str, Any]], Experiment] = {}
         while (mine or waiting) and not (stop() and not waiting):
-            while mine and len(waiting) < jobs and not stop():
-                experiment = mine.pop(0)
-                waiting[pool.submit(_run, experiment)] = experiment
-            ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in ended:
-                experiment = waiting.pop(future)
-                try:
-                    yield experiment, future.result()
-                except EdgewiseError as error:
-                    yield experiment, error
-                except BrokenProcessPool as error:
-                    raise EdgewiseError(
-                        f"a process was killed while {experiment} ran, perhaps because memory "
-                        "ran out; what is finished is kept, so go on with fewer --jobs"
-                    ) from error
+            under_way = list(waiting.values())
+            try:
+                while mine and len(waiting) < jobs and not stop():
+                    under_way.append(mine.pop(0))
+                    waiting[pool.submit(_run, under_way[-1])] = under_way[-1]
+                ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                lines = [(waiting.pop(future), _line_or_failure(future)) for future in ended]
+            except BrokenProcessPool as error:
+                names = ", ".join(map(str, under_way))
+                raise EdgewiseError(
+                    f"a process was killed while {names} ran, perhaps because memory ran out; "
+                    "what is finished is kept, so go on with fewer --jobs"
+                ) from error
+            yield from lines
+
+
+def _line_or_failure(future: Future[dict[str, Any]]) -> dict[str, Any] | EdgewiseError:
+    try:
+        return future.result()
+    except EdgewiseError as error:
+        return error
+    except MemoryError:
+        return EdgewiseError("there was not enough memory; go on with fewer --jobs")
 
 
 @contextmanager
