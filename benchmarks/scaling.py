@@ -5,11 +5,12 @@
 Synthetic hub-heavy directed graphs: two citations per node, strongly biased to the oldest nodes,
 so that the largest hub grows like nodes ** 0.75. Three channels, 16 features, two layers 16 wide,
 8 classes. An epoch is a training step and a forward pass. Every row is a process of its own, so
-that its peak memory is its own; the memory of an idle process is taken off. EGNN(A) is the
+that its peak memory is its own; GiB is by how much training raises the peak of a process that
+has made the graph. EGNN(A) is the
 variant without adaptation, which walks along hubs and forms nothing. Beside them: the entries of
 the two-hop matrix E, and one product with it where it may be formed at all. The exponent is the
 slope of log(cost) over log(edges), fitted to the sizes from 100,000 on (entries of E: all sizes
-that could be formed). Writes benchmarks/results/scaling.json.
+that could be formed). Writes benchmarks/results/scaling.json if all sizes are measured.
 """
 
 import argparse
@@ -56,7 +57,7 @@ def hub_graph(edges: int, seed: int = 0) -> Graph:
 
 
 def epoch_cost(edges: int, variant: str) -> dict[str, float]:
-    """Median milliseconds of an epoch, and GiB above an idle process."""
+    """Median milliseconds of an epoch, and GiB above a process that has made the graph."""
     graph = hub_graph(edges)
     split = random_split(graph.num_nodes, "dense", seed=0)
     idle = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -143,6 +144,8 @@ def main() -> None:
         if "refused" in row["formed"]:
             print(f"{row['edges']:,} edges: {row['formed']['refused']}")
             break
+    if tuple(sizes) != SIZES:
+        return
     path = Path(__file__).parent / "results" / "scaling.json"
     result = {"threads": torch.get_num_threads(), "rows": rows, "exponents": fits}
     path.write_text(json.dumps(result, indent=2) + "\n")
