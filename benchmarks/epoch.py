@@ -6,9 +6,9 @@ One epoch is a training step on the whole graph and a forward pass for validatio
 split. Ours: EGNN(C) and EGNN(A), three channels, 64 wide, exact and adaptive. The rivals:
 GCNConv (64 wide, also with its cached=True) and GATConv (8 heads of 8) on the undirected graph,
 dropout 0.6, as their documentation writes them: node features are dense there, and sparse with
-us, for that is how we keep features that are mostly zero. All run in one process and take turns of a few
-epochs, so that a busy moment of the machine meets each; times are medians, the first epoch of a
-turn left out, and only the ratios mean anything.
+us, for that is how we keep features that are mostly zero. All run in one process and take turns
+of a few epochs, so that a busy moment of the machine meets each; times are medians, the first
+epoch of a turn left out, and only the ratios mean anything.
 Peak memory is that of a process of its own or, where that was higher, of the one that started it,
 which the system counts as well. Writes benchmarks/results/epoch.json if all data sets are measured.
 """
