@@ -249,6 +249,13 @@ def test_a_run_is_trained_by_one_process_at_a_time(graph_folder, tmp_path):
     assert sorted(path.name for path in run.folder.iterdir()) == ["recipe.json"]
 
 
+def test_bad_data_leave_no_folder_behind(graph_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EdgewiseError, match="has no column 'gone'"):
+        jobs.train(str(graph_folder), target="gone")
+    assert [path.name for path in tmp_path.iterdir()] == ["firms"]
+
+
 def test_folders_are_reserved(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert [jobs.reserve_folder("firms").name for _ in range(3)] == ["firms", "firms-2", "firms-3"]

@@ -23,6 +23,8 @@ from edgewise.runs import (
     train_run,
 )
 
+RUNS = Path("runs")
+
 
 def train(
     data: str | Path | Sequence[str | Path],
@@ -64,8 +66,10 @@ def train(
             _train_or_forget(run, opened, on_epoch, stop)
             write_report(run, opened)
     except BaseException:
-        with suppress(OSError):
-            folder.rmdir()  # only where it holds nothing
+        with suppress(OSError):  # only what holds nothing
+            folder.rmdir()
+            if folder.parent == RUNS:
+                RUNS.rmdir()
         raise
     return run
 
@@ -105,15 +109,15 @@ def _train_or_forget(
 
 def reserve_folder(name: str) -> Path:
     """Make ``runs/NAME``, or the first of ``runs/NAME-2``, ``runs/NAME-3`` that is free."""
-    number, folder = 1, Path("runs") / name
+    number, folder = 1, RUNS / name
     try:
-        folder.parent.mkdir(exist_ok=True)
+        RUNS.mkdir(exist_ok=True)
         while True:
             try:
                 folder.mkdir()
             except FileExistsError:
                 number += 1
-                folder = Path("runs") / f"{name}-{number}"
+                folder = RUNS / f"{name}-{number}"
             else:
                 return folder
     except OSError as error:
