@@ -9,14 +9,13 @@ dropout 0.6, as their documentation writes them: node features are dense there, 
 us, for that is how we keep features that are mostly zero. All run in one process and take turns
 of a few epochs, so that a busy moment of the machine meets each; times are medians, the first
 epoch of a turn left out, and only the ratios mean anything.
-Peak memory is that of a process of its own or, where that was higher, of the one that started it,
-which the system counts as well. Writes benchmarks/results/epoch.json if all data sets are measured.
+Peak memory is that of a process of its own, Python and torch included.
+Writes benchmarks/results/epoch.json if all data sets are measured.
 """
 
 import argparse
 import json
 import multiprocessing
-import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
+from memory import peak_gib
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout, elu
 from torch_geometric.nn import GATConv, GCNConv
@@ -115,7 +115,7 @@ def peak_memory(dataset: str, variant: str) -> float:
     epoch = our_epoch(graph, split, variant)
     for _ in range(3):
         epoch()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return peak_gib()
 
 
 def measure(dataset: str, epochs: int) -> dict:

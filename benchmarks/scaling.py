@@ -5,19 +5,18 @@
 Synthetic hub-heavy directed graphs: two citations per node, strongly biased to the oldest nodes,
 so that the largest hub grows like nodes ** 0.75. Three channels, 16 features, two layers 16 wide,
 8 classes. An epoch is a training step and a forward pass. Every row is a process of its own, so
-that its peak memory is its own; GiB is by how much training raises the peak of a process that
-has made the graph. EGNN(A) is the
-variant without adaptation, which walks along hubs and forms nothing. Beside them: the entries of
-the two-hop matrix E, and one product with it where it may be formed at all. The exponent is the
-slope of log(cost) over log(edges), fitted to the sizes from 100,000 on (entries of E: all sizes
-that could be formed). Writes benchmarks/results/scaling.json if all sizes are measured.
+that its peak memory is its own; GiB is by how much the graph and its training raise the peak of
+an idle process. EGNN(A) is the variant without adaptation, which walks past hubs and forms
+nothing. Beside them: the entries of the two-hop matrix E, and one product with it where it may be
+formed at all. The exponent is the slope of log(cost) over log(edges), fitted to the sizes from
+100,000 on (entries of E: all sizes that could be formed).
+Writes benchmarks/results/scaling.json if all sizes are measured.
 """
 
 import argparse
 import json
 import math
 import multiprocessing
-import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from memory import peak_gib
 
 from edgewise.channels import add_self_loops, directed_channels
 from edgewise.data.splits import random_split
@@ -57,10 +57,10 @@ def hub_graph(edges: int, seed: int = 0) -> Graph:
 
 
 def epoch_cost(edges: int, variant: str) -> dict[str, float]:
-    """Median milliseconds of an epoch, and GiB above a process that has made the graph."""
+    """Median milliseconds of an epoch, and GiB above an idle process."""
+    idle = peak_gib()
     graph = hub_graph(edges)
     split = random_split(graph.num_nodes, "dense", seed=0)
-    idle = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     recipe, task = RECIPES[variant], Task("classification", ("y",), tuple("01234567"))
     fitting = Fitting(make_trainer(node_problem(graph, task, split, recipe), recipe))
     times = []
@@ -68,8 +68,7 @@ def epoch_cost(edges: int, variant: str) -> dict[str, float]:
         start = time.perf_counter()
         fitting.step()
         times.append(1e3 * (time.perf_counter() - start))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"ms": statistics.median(times[1:]), "gib": (peak - idle) / 2**20}
+    return {"ms": statistics.median(times[1:]), "gib": peak_gib() - idle}
 
 
 def formed_cost(edges: int) -> dict[str, float | str]:

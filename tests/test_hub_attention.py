@@ -157,6 +157,39 @@ def test_scores_up_to_a_thousand_are_right_and_neither_overflow_nor_turn_into_na
         assert torch.isfinite(grad).all()
 
 
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("slope", [-0.5, 0.0, 0.2, 1.0, 1.5])
+def test_any_slope_gives_the_dense_truth(slope, channels):
+    edge_index, value, nodes = hub_graph(channels=channels, dtype=torch.float64)
+    edge_index, value = ew.add_self_loops(edge_index, value, nodes)
+    operator = ew.doubly_stochastic(edge_index, value, nodes)
+    s, t = scored(20.0, nodes, torch.float64)
+    h = noise(nodes, 3)
+    factor = operator.factor
+    out = hub_attention(factor.pattern, factor.value, s, t, h.unsqueeze(1), slope=slope)
+    assert_close(out, dense_truth(operator, s, t, h, slope), rtol=1e-9, atol=1e-11)
+
+
+def test_what_a_hub_loses_by_crossings_leaves_no_error_behind():
+    """One hub joins all; its sums are added to and taken from thousands of times in float32."""
+    nodes = 3000
+    spokes = torch.arange(nodes)
+    edge_index, value = torch.stack([spokes, torch.zeros_like(spokes)]), torch.ones(nodes, 1)
+    edge_index, value = ew.add_self_loops(edge_index, value, nodes)
+    factor = ew.doubly_stochastic(edge_index, value, nodes).factor
+    s, t = scored(30.0, nodes, torch.float32)
+    inputs = (factor.value, s, t, noise(nodes, 1, 3, dtype=torch.float32))
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        leaves = [tensor.to(dtype).requires_grad_() for tensor in inputs]
+        out = hub_attention(factor.pattern, *leaves, slope=0.2)
+        readout = noise(*out.shape, seed=4).to(dtype)
+        results.append([out, *torch.autograd.grad((out * readout).sum(), leaves)])
+    out, *grads = (relative_error(one.double(), other) for one, other in zip(*results, strict=True))
+    assert out < 1e-5
+    assert max(grads) < 1e-4
+
+
 @pytest.mark.parametrize("reach", [10.0, 80.0, 150.0, 1000.0])
 @pytest.mark.parametrize("normalize", ["doubly_stochastic", "row", "symmetric"])
 def test_adapted_edges_stay_finite_whatever_the_scores(reach, normalize):

@@ -22,7 +22,7 @@ import edgewise as ew
 from edgewise import features
 from edgewise.kernels import attention, backend, lanes, outer, products
 from edgewise.kernels.activation import drop, elu_and_drop
-from edgewise.kernels.dropout import draw_key, kept_factors, plain_kept
+from edgewise.kernels.dropout import draw_key, kept_by_two, kept_factors, plain_kept
 from edgewise.kernels.pattern import stack
 from edgewise.recipe import Architecture
 
@@ -80,6 +80,22 @@ def test_registers_hold_neighbouring_numbers(count, dtype):
     np.testing.assert_allclose(squares, expected @ expected, rtol=1e-5)
     out[1, 3 : count + 3] = 0
     assert not out.any()
+
+
+@njit
+def halves_exchanged(rows, out, count):
+    zero = lanes.nothing(rows, count)
+    both = lanes.side_by_side(lanes.load(zero, rows, 0, 0), lanes.everywhere(zero, 3))
+    lanes.fetch(rows, (1, 0))
+    other = lanes.side_by_side(lanes.second_half(both), lanes.times(2, lanes.first_half(both)))
+    lanes.store(other, out, 0, 0)
+
+
+@pytest.mark.parametrize("count", [1, 4, 8])
+def test_registers_are_joined_and_halved(count):
+    rows, out = noise(2, count).numpy(), np.empty((1, 2 * count))
+    halves_exchanged(rows, out, (0,) * count)
+    np.testing.assert_array_equal(out[0], [*[3] * count, *(2 * rows[0])])
 
 
 @given(graph=graphs())
@@ -155,6 +171,23 @@ def test_products_add_up_their_channels(transposed, graph, groups):
     )
 
 
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_wide_products_agree_where_features_outgrow_the_caches(transposed, groups):
+    nodes, generator = 1100, torch.Generator().manual_seed(0)
+    row, column = torch.randint(nodes, (2, 4000), generator=generator)
+    channel = torch.randint(3, (4000,), generator=generator)
+    pattern, _ = stack(row, column, channel, nodes, 3)
+    z = noise(nodes, groups, 64, seed=1)
+    assert z.numel() * z.element_size() > products.NEAR
+    assert_same(
+        lambda value, z: products.product(pattern, value, z, transposed=transposed),
+        lambda value, z: products.plain_product(pattern, value, z, transposed=transposed),
+        noise(pattern.num_entries),
+        z,
+    )
+
+
 @given(graph=graphs(), heads=groups)
 def test_attention_rows_agree_and_sum_to_one(graph, heads):
     pattern = loops_of(graph, heads)
@@ -181,6 +214,28 @@ def test_balanced_columns_agree(graph):
         lambda weight: attention.plain_balance_columns(pattern, weight),
         noise(pattern.num_entries).abs(),
     )
+
+
+@pytest.mark.parametrize("slope", [-0.5, 0.0, 0.2, 1.0, 1.5])
+@pytest.mark.parametrize("reach", [1.0, 30.0, 300.0, 1000.0])
+@pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 1e-4), (torch.float64, 1e-10)])
+def test_attention_rows_are_right_for_any_scores_and_slopes(dtype, close, reach, slope):
+    edge_index = (torch.rand(9, 9, generator=torch.Generator().manual_seed(0)) < 0.4).nonzero().T
+    pattern = ew.row(*ew.add_self_loops(edge_index, None, 9), 9).pattern
+    scores = (reach * noise(9, 1, seed=seed) for seed in (1, 2))
+    inputs = [tensor.to(dtype) for tensor in (noise(pattern.num_entries).abs(), *scores)]
+    results = []
+    for function, wide in (
+        (attention.attention_rows, dtype),
+        (attention.plain_attention_rows, torch.float64),
+    ):
+        leaves = [tensor.to(wide).requires_grad_() for tensor in inputs]
+        weight = function(pattern, *leaves, slope)
+        readout = noise(len(weight), seed=3).to(wide)
+        grads = torch.autograd.grad((weight * readout).sum(), leaves)
+        results.append([weight.double(), *(grad.double() for grad in grads)])
+    for one, other in zip(*results, strict=True):
+        assert_close(one, other, rtol=close, atol=close)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -220,6 +275,16 @@ def test_the_dropout_hash_is_the_same_bit_for_bit_compiled_and_plain(key, count,
         plain = kept_factors(key, count, p, like)
     assert torch.equal(compiled, plain)
     assert torch.equal(compiled != 0, plain_kept(key, count, p))
+
+
+@given(key=st.integers(0, 2**62 - 1), count=st.integers(0, 3000), p=st.floats(0, 0.999))
+def test_two_masks_in_one_are_the_two_halves_of_one_twice_as_long(key, count, p):
+    like = torch.empty(0)
+    both = kept_by_two(key, count, p, like)
+    with ew.plain_kernels():
+        assert torch.equal(both, kept_by_two(key, count, p, like))
+    halves = torch.stack([both & 1, both >> 1]).flatten().bool()
+    assert torch.equal(halves, plain_kept(key, 2 * count, p))
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.6, 0.9])

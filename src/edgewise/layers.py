@@ -16,19 +16,22 @@ from torch.nn.functional import linear
 from edgewise.channels import add_self_loops
 from edgewise.errors import EdgewiseError
 from edgewise.features import SparseFeatures
-from edgewise.kernels.attention import attention_rows, balance_columns, entry_scores
-from edgewise.kernels.dropout import draw_key, kept_factors
+from edgewise.kernels.activation import drop
+from edgewise.kernels.attention import attention_rows, balance_columns
+from edgewise.kernels.dropout import draw_key, drop_twice
 from edgewise.kernels.hub_attention import hub_attention
 from edgewise.kernels.products import product
+from edgewise.kernels.scores import entry_scores
 from edgewise.normalization import NORMALIZATIONS, symmetric_values
 from edgewise.operators import DoublyStochastic, Operator, SparseOperator
 
 Features = Tensor | SparseFeatures
 
-# Forming E costs its two-step paths, walking along its factor the links times the width. Measured
-# on Cora, CiteSeer and PubMed: at 64 columns, 7 to 16 paths a link are quicker formed, by a factor
-# of 1.7 to 2.5; at 6 or 7 columns, 48 and 91 paths are quicker walked.
-FORMED_PATHS = 0.25
+# Forming E costs its two-step paths, walking past its hubs the links times the width. Measured on
+# Cora, CiteSeer and PubMed, with 6 to 14 paths a link: at 16 columns and more they are quicker
+# formed, by a factor of 1.4 to 3.7, at 6 or 7 there is less between the two, at 3 they are quicker
+# walked; at 6 or 7 columns, 48 and 91 paths are quicker walked.
+FORMED_PATHS = 0.9
 
 
 def _mapped(x: Features, weight: Float[Tensor, "features out"]) -> Float[Tensor, "nodes out"]:
@@ -354,16 +357,16 @@ class ChannelAttention(_ChannelLayer):
     ) -> Float[Tensor, "nodes out"]:
         if isinstance(edges, DoublyStochastic):
             pattern, value = edges.factor.pattern, edges.factor.value
-            first, second = self._dropped(value, 2)
+            first, second = self._dropped_twice(value)
             pooled = product(pattern, second, h, transposed=True)
             return self._joined(product(pattern, first, pooled))
-        (value,) = self._dropped(edges.value, 1)
+        value = edges.value
+        if self.training and self.dropout > 0:
+            value = drop(value, self.dropout, draw_key())
         return self._joined(product(edges.pattern, value, h))
 
-    def _dropped(self, value: Float[Tensor, " entries"], factors: int) -> list[Tensor]:
-        """``value`` under as many independent masks, which together drop what was asked for."""
+    def _dropped_twice(self, value: Float[Tensor, " entries"]) -> tuple[Tensor, Tensor]:
+        """``value`` under two independent masks, which together drop what was asked for."""
         if not self.training or self.dropout == 0:
-            return [value] * factors
-        p = 1 - (sqrt(1 - self.dropout) if factors == 2 else 1 - self.dropout)
-        masks = kept_factors(draw_key(), factors * len(value), p, value)
-        return [value * mask for mask in masks.reshape(factors, -1)]
+            return value, value
+        return drop_twice(value, 1 - sqrt(1 - self.dropout), draw_key())

@@ -1,7 +1,4 @@
-"""Attention weights on a stacked pattern: rows that sum to one, then columns that balance.
-
-Scores come in heads: channel ``q`` of ``Q`` uses head ``q * heads // Q``.
-"""
+"""Attention weights on a stacked pattern: rows that sum to one, then columns that balance."""
 
 from typing import Any
 
@@ -11,10 +8,14 @@ from jaxtyping import Float
 from numba import njit, prange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import leaky_relu
 
 from edgewise.kernels import backend
 from edgewise.kernels.pattern import Pattern
+from edgewise.kernels.scores import entry_scores, factor_dtype, score_factors
+
+# Sums over columns are made in this many parts, by rows, and then added: the number of threads
+# changes neither the order of additions nor the result.
+PARTS = 4
 
 
 def attention_rows(
@@ -25,9 +26,11 @@ def attention_rows(
     slope: float,
 ) -> Float[Tensor, " entries"]:
     r"""``f_ij E_ij`` with every row divided by its sum, where ``f = exp LeakyReLU(s_i + t_j)``."""
-    if backend.compiled(edge, target, source):
-        return _AttentionRows.apply(pattern, edge, target, source, slope)
-    return plain_attention_rows(pattern, edge, target, source, slope)
+    dtype = factor_dtype(target, source, slope)
+    if dtype is None or not backend.compiled(edge, target, source):
+        return plain_attention_rows(pattern, edge, target, source, slope)
+    wide = (tensor.to(dtype) for tensor in (edge, target, source))
+    return _AttentionRows.apply(pattern, *wide, slope).to(edge.dtype)
 
 
 def plain_attention_rows(
@@ -46,19 +49,6 @@ def plain_attention_rows(
     weight = edge * torch.exp(score - highest[pattern.row])
     total = weight.new_zeros(rows).index_add(0, pattern.row, weight)
     return weight / total.masked_fill(total == 0, 1)[pattern.row]
-
-
-def entry_scores(
-    pattern: Pattern,
-    target: Float[Tensor, "nodes heads"],
-    source: Float[Tensor, "nodes heads"],
-    slope: float,
-) -> Float[Tensor, " entries"]:
-    """``LeakyReLU(s_i + t_j)`` at every entry."""
-    heads = target.size(1)
-    head = pattern.row % pattern.channels * heads // pattern.channels
-    pair = target[pattern.row // pattern.channels, head] + source[pattern.column.long(), head]
-    return leaky_relu(pair, slope)
 
 
 def balance_columns(
@@ -87,165 +77,144 @@ class _AttentionRows(torch.autograd.Function):
     def forward(
         ctx: Any, pattern: Pattern, edge: Tensor, target: Tensor, source: Tensor, slope: float
     ) -> Tensor:
-        ctx.pattern, ctx.slope = pattern, slope
-        edge, target, source = edge.contiguous(), target.contiguous(), source.contiguous()
-        weight = torch.empty_like(edge)
-        log_total = edge.new_empty(pattern.num_nodes * pattern.channels)
+        below, factor = score_factors(target, source, slope)
+        weight = torch.empty(len(edge), dtype=edge.dtype)
+        total = edge.new_empty(pattern.num_nodes * pattern.channels)
         with backend.running:
-            _attend(pattern.start.numpy(), pattern.column.numpy(), edge.detach().numpy(),
-                    target.detach().numpy(), source.detach().numpy(), slope, weight.numpy(),
-                    log_total.numpy(), pattern.channels)  # fmt: skip
-        ctx.save_for_backward(target, source, weight, log_total)
+            _attend(*_places(pattern), edge.contiguous().numpy(), below.numpy(), factor.numpy(),
+                    weight.numpy(), total.numpy(), np.uint64(pattern.channels))  # fmt: skip
+        ctx.pattern, ctx.slope = pattern, slope
+        ctx.save_for_backward(target, source, below, factor, weight, total)
         return weight
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        target, source, weight, log_total = ctx.saved_tensors
         pattern, grad = ctx.pattern, grads[0].contiguous()
-        grad_score = torch.empty_like(weight)
-        grad_edge = torch.empty_like(weight) if ctx.needs_input_grad[1] else None
-        grad_target, grad_source = torch.empty_like(target), torch.empty_like(source)
-        start, column = pattern.start.numpy(), pattern.column.numpy()
-        turned = pattern.transpose
+        target, *saved = (tensor.contiguous().numpy() for tensor in ctx.saved_tensors)
+        grad_target = torch.zeros(target.shape, dtype=grad.dtype)
+        grad_source = grad.new_zeros(PARTS, *target.shape)
+        grad_edge = torch.empty_like(grad) if ctx.needs_input_grad[1] else None
         with backend.running:
-            _attend_backward(start, column, target.detach().numpy(), source.detach().numpy(),
-                             ctx.slope, weight.numpy(), grad.numpy(), log_total.numpy(),
-                             grad_score.numpy(), grad_target.numpy(),
+            _attend_backward(*_places(pattern), target, *saved, ctx.slope, grad.numpy(),
+                             grad_target.numpy(), grad_source.numpy(),
                              None if grad_edge is None else grad_edge.numpy(),
-                             pattern.channels)  # fmt: skip
-            _sum_by_node(turned.pattern.start.numpy(), turned.order.numpy(), grad_score.numpy(),
-                         grad_source.numpy(), pattern.channels)  # fmt: skip
-        return None, grad_edge, grad_target, grad_source, None
+                             np.uint64(pattern.channels))  # fmt: skip
+        return None, grad_edge, grad_target, grad_source.sum(0), None
 
 
 class _BalanceColumns(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, pattern: Pattern, weight: Tensor) -> Tensor:
         weight = weight.contiguous()
-        scale = weight.new_empty(pattern.num_nodes * pattern.channels)
-        balanced = torch.empty_like(weight)
-        turned = pattern.transpose
-        with backend.running:
-            _inverse_root_sums(turned.pattern.start.numpy(), turned.order.numpy(),
-                               weight.detach().numpy(), scale.numpy())  # fmt: skip
-            _scale_columns(pattern.start.numpy(), pattern.column.numpy(), weight.detach().numpy(),
-                           scale.numpy(), None, balanced.numpy(), pattern.channels)  # fmt: skip
+        scale = _column_sums(pattern, weight.numpy(), None).rsqrt()
+        scale.masked_fill_(scale.isinf(), 0)
         ctx.pattern = pattern
         ctx.save_for_backward(weight, scale)
-        return balanced
+        return _scaled(pattern, weight, scale, None)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
         weight, scale = ctx.saved_tensors
-        pattern, grad = ctx.pattern, grads[0].contiguous()
-        grad_sum, grad_weight = torch.empty_like(scale), torch.empty_like(weight)
-        turned = pattern.transpose
-        with backend.running:
-            _column_dots(turned.pattern.start.numpy(), turned.order.numpy(), weight.numpy(),
-                         grad.numpy(), grad_sum.numpy())  # fmt: skip
-            for _ in range(3):  # one by one: the cube may overflow where the product does not
-                grad_sum *= scale
-            grad_sum *= -0.5
-            _scale_columns(pattern.start.numpy(), pattern.column.numpy(), grad.numpy(),
-                           scale.numpy(), grad_sum.numpy(), grad_weight.numpy(),
-                           pattern.channels)  # fmt: skip
-        return None, grad_weight
+        grad = grads[0].contiguous()
+        shift = _column_sums(ctx.pattern, weight.numpy(), grad.numpy())
+        for _ in range(3):  # one by one: the cube may overflow where the product does not
+            shift *= scale
+        return None, _scaled(ctx.pattern, grad, scale, -0.5 * shift)
+
+
+def _places(pattern: Pattern) -> tuple[Any, Any]:
+    return backend.unsigned(pattern.start), backend.unsigned(pattern.column)
+
+
+def _column_sums(pattern: Pattern, entry: Any, factor: Any) -> Tensor:
+    """The sum of every stacked column, of the entries or of their products with a factor."""
+    parts = np.zeros((PARTS, pattern.num_nodes * pattern.channels), entry.dtype)
+    with backend.running:
+        _sum_columns(*_places(pattern), entry, factor, parts, np.uint64(pattern.channels))
+    return torch.from_numpy(parts.sum(0))
+
+
+def _scaled(pattern: Pattern, entry: Tensor, scale: Tensor, shift: Tensor | None) -> Tensor:
+    """Every entry times the scale of its column, plus the shift of its column."""
+    out = torch.empty_like(entry)
+    with backend.running:
+        _scale_columns(*_places(pattern), entry.numpy(), scale.numpy(),
+                       None if shift is None else shift.numpy(), out.numpy(),
+                       np.uint64(pattern.channels))  # fmt: skip
+    return out
+
+
+# Numbers without a sign index an array without a check for "from the end".
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
-def _attend(  # type: ignore[no-untyped-def]
-    start, column, edge, target, source, slope, weight, log_total, channels
-):
-    heads = target.shape[1]
-    for r in prange(len(start) - 1):
+def _attend(start, column, edge, below, factor, weight, totals, channels):  # type: ignore[no-untyped-def]
+    heads = np.uint64(below.shape[1])
+    for row in prange(len(totals)):
+        r = np.uint64(row)
         i, head = r // channels, r % channels * heads // channels
-        if start[r] == start[r + 1]:
-            continue
-        highest = -np.inf
-        for e in range(start[r], start[r + 1]):
-            highest = max(highest, source[column[e], head])
-        # LeakyReLU is increasing: the highest source has the highest score.
-        highest = _leaky(target[i, head] + highest, slope)
+        first, last, low = start[r], start[r + np.uint64(1)], below[i, head]
         total = weight.dtype.type(0)
-        for e in range(start[r], start[r + 1]):
-            score = _leaky(target[i, head] + source[column[e], head], slope)
-            weight[e] = edge[e] * np.exp(score - highest)
+        for e in range(first, last):
+            j = np.uint64(column[e])
+            weight[e] = edge[e] * max(low * factor[j, head, 0], factor[j, head, 1])
             total += weight[e]
-        log_total[r] = highest + np.log(total)
+        totals[r] = total
         scale = 1 / total if total > 0 else total
-        for e in range(start[r], start[r + 1]):
+        for e in range(first, last):
             weight[e] *= scale
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _attend_backward(  # type: ignore[no-untyped-def]
-    start, column, target, source, slope, weight, grad, log_total, grad_score, grad_target,
-    grad_edge, channels,
+    start, column, target, source, below, factor, weight, totals, slope, grad, grad_target,
+    grad_source, grad_edge, channels,
 ):  # fmt: skip
     nodes, heads = target.shape
-    for i in prange(nodes):
-        for head in range(heads):
-            grad_target[i, head] = 0
-        for q in range(channels):
-            head = q * heads // channels
-            first, last = start[i * channels + q], start[i * channels + q + 1]
-            dot = weight.dtype.type(0)
-            for e in range(first, last):
-                dot += weight[e] * grad[e]
-            for e in range(first, last):
-                change = weight[e] * (grad[e] - dot)
-                pair = target[i, head] + source[column[e], head]
-                if pair <= 0:
-                    change *= slope
-                if grad_edge is not None:
-                    # f / total, not weight / edge: right also where the edge value is zero.
-                    share = np.exp(_leaky(pair, slope) - log_total[i * channels + q])
-                    grad_edge[e] = share * (grad[e] - dot)
-                grad_score[e] = change
-                grad_target[i, head] += change
+    parts = len(grad_source)
+    for part in prange(parts):
+        mine = grad_source[part]
+        for i in range(np.uint64(part * nodes // parts), np.uint64((part + 1) * nodes // parts)):
+            for q in range(channels):
+                head, r = q * np.uint64(heads) // channels, i * channels + q
+                first, last = start[r], start[r + np.uint64(1)]
+                dot = weight.dtype.type(0)
+                for e in range(first, last):
+                    dot += weight[e] * grad[e]
+                for e in range(first, last):
+                    j, change = np.uint64(column[e]), weight[e] * (grad[e] - dot)
+                    if target[i, head] + source[j, head] <= 0:
+                        change *= slope
+                    mine[j, head] += change
+                    grad_target[i, head] += change
+                    if grad_edge is not None:
+                        # f / total, not weight / edge: right also where the edge value is zero.
+                        f = max(below[i, head] * factor[j, head, 0], factor[j, head, 1])
+                        grad_edge[e] = f / totals[r] * (grad[e] - dot)
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
-def _sum_by_node(start, order, entry, out, channels):  # type: ignore[no-untyped-def]
-    nodes, heads = out.shape
-    for i in prange(nodes):
-        for head in range(heads):
-            out[i, head] = 0
-        for q in range(channels):
-            for e in range(start[i * channels + q], start[i * channels + q + 1]):
-                out[i, q * heads // channels] += entry[order[e]]
-
-
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
-def _inverse_root_sums(start, order, weight, scale):  # type: ignore[no-untyped-def]
-    for r in prange(len(start) - 1):
-        total = weight.dtype.type(0)
-        for e in range(start[r], start[r + 1]):
-            total += weight[order[e]]
-        scale[r] = 1 / np.sqrt(total) if total > 0 else total
-
-
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
-def _column_dots(start, order, weight, grad, out):  # type: ignore[no-untyped-def]
-    for r in prange(len(start) - 1):
-        total = weight.dtype.type(0)
-        for e in range(start[r], start[r + 1]):
-            total += weight[order[e]] * grad[order[e]]
-        out[r] = total
+def _sum_columns(start, column, entry, factor, parts, channels):  # type: ignore[no-untyped-def]
+    rows = len(start) - 1
+    for part in prange(len(parts)):
+        sums = parts[part]
+        first, last = part * rows // len(parts), (part + 1) * rows // len(parts)
+        for r in range(np.uint64(first), np.uint64(last)):
+            q = r % channels
+            for e in range(start[r], start[r + np.uint64(1)]):
+                term = entry[e] if factor is None else entry[e] * factor[e]
+                sums[column[e] * channels + q] += term
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _scale_columns(start, column, entry, scale, shift, out, channels):  # type: ignore[no-untyped-def]
-    for r in prange(len(start) - 1):
-        for e in range(start[r], start[r + 1]):
-            place = column[e] * channels + r % channels
+    for row in prange(len(start) - 1):
+        r = np.uint64(row)
+        q = r % channels
+        for e in range(start[r], start[r + np.uint64(1)]):
+            place = column[e] * channels + q
             out[e] = entry[e] * scale[place]
             if shift is not None:
                 out[e] += shift[place]
-
-
-@njit(inline="always")
-def _leaky(score, slope):  # type: ignore[no-untyped-def]
-    return score if score > 0 else slope * score

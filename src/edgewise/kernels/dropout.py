@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, UInt8
 from numba import njit, prange
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from edgewise.kernels import backend
 
@@ -65,12 +66,41 @@ def mix(word):  # type: ignore[no-untyped-def]
     return np.uint32(word ^ (word >> np.uint32(15)))
 
 
+@njit(inline="always")
+def _kept(low_key, high_key, limit, k):  # type: ignore[no-untyped-def]
+    word = mix(np.uint32(np.uint32(k) ^ low_key))
+    return mix(np.uint32(word + high_key)) >= limit
+
+
 @njit(parallel=True, cache=True)
 def _kept_factors(low_key, high_key, limit, scale, out):  # type: ignore[no-untyped-def]
     for k in prange(len(out)):
-        word = mix(np.uint32(np.uint32(k) ^ low_key))
-        word = mix(np.uint32(word + high_key))
-        out[k] = scale if word >= limit else 0
+        out[k] = scale if _kept(low_key, high_key, limit, k) else 0
+
+
+@njit(parallel=True, cache=True)
+def _drop_twice(value, kind, scale, first, second):  # type: ignore[no-untyped-def]
+    scale = value.dtype.type(scale)
+    for k in prange(len(value)):
+        kept = scale * value[k]
+        first[k] = kept if kind[k] & 1 else 0
+        second[k] = kept if kind[k] & 2 else 0
+
+
+@njit(parallel=True, cache=True)
+def _add_kept(first, second, kind, scale, out):  # type: ignore[no-untyped-def]
+    scale = out.dtype.type(scale)
+    for k in prange(len(out)):
+        kept = first[k] if kind[k] & 1 else out.dtype.type(0)
+        out[k] = scale * (kept + second[k] if kind[k] & 2 else kept)
+
+
+@njit(parallel=True, cache=True)
+def _kept_by_two(low_key, high_key, limit, out):  # type: ignore[no-untyped-def]
+    count = len(out)
+    for k in prange(count):
+        second = _kept(low_key, high_key, limit, count + k)
+        out[k] = np.uint8(_kept(low_key, high_key, limit, k)) | np.uint8(second) << np.uint8(1)
 
 
 def kept_factors(
@@ -83,6 +113,47 @@ def kept_factors(
     with backend.running:
         _kept_factors(*key_words(key), np.uint32(threshold(p)), kept_scale(p), out.numpy())
     return out
+
+
+def kept_by_two(key: int, count: int, p: float, like: Tensor) -> UInt8[Tensor, " count"]:
+    """Which of two masks keep each element: 0 for none, 1 the first, 2 the second, 3 both."""
+    if not backend.compiled(like):
+        first, second = plain_kept(key, 2 * count, p, like.device).reshape(2, count).byte()
+        return first + 2 * second
+    out = torch.empty(count, dtype=torch.uint8)
+    with backend.running:
+        _kept_by_two(*key_words(key), np.uint32(threshold(p)), out.numpy())
+    return out
+
+
+def drop_twice(
+    value: Float[Tensor, " count"], p: float, key: int
+) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
+    """``value`` under two masks, which drop with probability ``p`` each."""
+    kind = kept_by_two(key, len(value), p, value)
+    if not backend.compiled(value):
+        first, second = kept_scale(p) * torch.stack([kind & 1, kind >> 1]).to(value.dtype)
+        return value * first, value * second
+    return _DropTwice.apply(value, kind, kept_scale(p))
+
+
+class _DropTwice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, kind: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+        ctx.kind, ctx.scale = kind.numpy(), scale
+        first, second = torch.empty(2, len(value), dtype=value.dtype)
+        with backend.running:
+            _drop_twice(value.contiguous().numpy(), ctx.kind, scale, first.numpy(), second.numpy())
+        return first, second
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        first, second = (grad.contiguous().numpy() for grad in grads)
+        out = torch.empty(len(first), dtype=grads[0].dtype)
+        with backend.running:
+            _add_kept(first, second, ctx.kind, ctx.scale, out.numpy())
+        return out, None, None
 
 
 def key_words(key: int) -> tuple[np.uint32, np.uint32]:

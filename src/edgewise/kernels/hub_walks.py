@@ -1,239 +1,184 @@
-"""The compiled walks along hubs. What they compute, and on what, is told in hubs.py."""
+"""The compiled walks past the hubs. What they compute, and on what, is told in hubs.py.
+
+Every hub has a row of sums: a register of those whose nodes are on this side of the kink, and
+beside it one of those whose nodes have crossed.
+"""
 
 import numpy as np
 from numba import njit, prange
 
 from edgewise.kernels import backend
-from edgewise.kernels.lanes import added_up, load, nothing, plus, store
+from edgewise.kernels.lanes import (
+    added_up,
+    everywhere,
+    fetch,
+    first_half,
+    load,
+    nothing,
+    plus,
+    second_half,
+    side_by_side,
+    store,
+    times,
+)
 
-# Unsigned numbers index an array without a check for "from the end", which halves a walk.
-ONE, TWO = np.uint64(1), np.uint64(2)
-# Sums over hubs are made in this many parts and then added, so that the number of threads
-# changes neither the order of additions nor the result. Every part costs an array of nodes;
-# together with the channels, two give six tasks on a directed graph.
-PARTS = 2
-
-
-@njit(parallel=True, cache=True)
-def sweep(events, start, column, place, hub_start, order, cut, channels):  # type: ignore[no-untyped-def]
-    doubled, heads = events.shape
-    nodes = np.uint64(doubled // 2)
-    for channel in prange(channels):
-        q = np.uint64(channel)
-        end = np.empty(nodes, np.uint32)  # of the list of each hub, as far as it has grown
-        for hub in range(nodes):
-            end[hub] = hub_start[hub * channels + q]
-        for event in events[:, q * np.uint64(heads) // channels]:
-            row = event % nodes * channels + q
-            for e in range(start[row], start[row + ONE]):
-                hub = column[e]
-                if event < nodes:
-                    order[end[hub]] = place[e]
-                    end[hub] += 1
-                else:
-                    cut[place[e]] = end[hub]
-
-
-@njit(parallel=True, cache=True)
-def list_sources(order, node, link, source_node, source_link):  # type: ignore[no-untyped-def]
-    for m in prange(len(order)):
-        source_node[m], source_link[m] = node[order[m]], link[order[m]]
-
-
-# In all four walks, ``weighted`` holds what is summed, each group of columns that fit into a
-# register twice: times its factor below the kink, then times its factor above.
+# Unsigned numbers index an array without a check for "from the end".
+NONE, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
+# Nodes come in the order of their scores, so their links lie anywhere. Those of the node some
+# events ahead, or the first of them, are fetched while those of this one are used.
+AHEAD, FETCHED, LINE = np.uint64(16), np.uint64(64), np.uint64(16)
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
-def walk_pull(  # type: ignore[no-untyped-def]
-    parts, start, sources, targets, masks, weighted, factor, out, lanes
-):
-    channels = weighted.shape[0]
-    for task in prange(PARTS * channels):
-        part, q = task // channels, task % channels
-        sums = _sums(start, lanes, out)
-        mine, factors, rows = out[part, q], factor[q], weighted[q]
-        for k in range(parts[part], parts[part + 1]):
-            first, last = start[k * channels + q], start[k * channels + q + 1]
-            _pull(first, last, sources, targets, masks, rows, factors, sums, mine, lanes)
+def walk_products(  # type: ignore[no-untyped-def]
+    events, bounds, column, link, giver_masks, giver, taker_masks, taker, z, out, sources_give,
+    lanes,
+):  # fmt: skip
+    channels, heads = np.uint64(len(z)), np.uint64(events.shape[1])
+    for task in prange(out.shape[0] * out.shape[1]):
+        part, q = np.uint64(task) // channels, np.uint64(task) % channels
+        _walk_products(events[:, q * heads // channels], bounds[part, q], bounds[part + ONE, q],
+                       column, link, giver_masks, giver[q], taker_masks, taker[q], z[q],
+                       out[part, q], sources_give, lanes)  # fmt: skip
 
 
 @njit(cache=True, fastmath=backend.FAST_MATH)
-def _pull(  # type: ignore[no-untyped-def]
-    first, last, sources, targets, masks, rows, factors, sums, mine, lanes
-):
-    (node, link, cut), (kept, weight) = targets, masks
-    above, zero = np.uint64(len(lanes)), nothing(sums, lanes)
-    for column in range(np.uint64(0), np.uint64(mine.shape[1]), above):
-        _running_sums(first, last, sources, rows, column, sums, lanes)
-        for p in range(first, last):
-            i, c = node[p], cut[p] - first
-            share = plus(zero, link[p] * factors[i, 0], load(zero, sums, c, np.uint64(0)))
-            share = plus(share, link[p] * factors[i, 1], load(zero, sums, c, above))
-            share = plus(load(zero, mine, i, column), _kept(kept, weight, p, column, zero), share)
-            store(share, mine, i, column)
+def _walk_products(  # type: ignore[no-untyped-def]
+    events, first, last, column, link, giver_masks, giver, taker_masks, taker, z, out,
+    sources_give, lanes,
+):  # fmt: skip
+    nodes, width, zero = np.uint64(len(z)), np.uint64(len(lanes)), nothing(z, lanes)
+    both = side_by_side(zero, zero)
+    hubs = np.empty((len(z), 2 * len(lanes)), z.dtype)
+    for f in range(NONE, np.uint64(z.shape[1]), width):
+        hubs[:] = 0
+        for i in range(nodes):
+            mine = times(giver[i, 0], load(zero, z, i, f))
+            _give(mine, first[i], last[i], column, link, giver_masks, f, hubs, NONE)
+        for place in range(TWO * nodes):
+            _fetch_ahead(events, place, first, last, column, link, giver_masks, taker_masks)
+            i, is_source = _node(events[place], nodes), events[place] < nodes
+            if is_source == sources_give:
+                mine = _crossing(load(zero, z, i, f), giver[i, 0], giver[i, 1])
+                _give(mine, first[i], last[i], column, link, giver_masks, f, hubs, NONE)
+            else:
+                total = both
+                for e in range(first[i], last[i]):
+                    share = _share(link, taker_masks, e, f, both)
+                    total = plus(total, share, load(both, hubs, column[e], NONE))
+                before = times(taker[i, 0], first_half(total))
+                store(plus(before, taker[i, 1], second_half(total)), out, i, f)
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
-def walk_push(  # type: ignore[no-untyped-def]
-    parts, start, sources, targets, masks, weighted, factor, out, lanes
-):
-    channels = weighted.shape[0]
-    for task in prange(PARTS * channels):
-        part, q = task // channels, task % channels
-        sums = _sums(start, lanes, out)
-        mine, factors, rows = out[part, q], factor[q], weighted[q]
-        for k in range(parts[part], parts[part + 1]):
-            first, last = start[k * channels + q], start[k * channels + q + 1]
-            _push(first, last, sources, targets, masks, rows, factors, sums, mine, lanes)
+def walk_gradients(  # type: ignore[no-untyped-def]
+    events, bounds, column, link, masks, held, source, asked, target, tilt, grad_link,
+    grad_target, grad_source, lanes,
+):  # fmt: skip
+    channels, heads = np.uint64(len(held)), np.uint64(events.shape[1])
+    for task in prange(grad_target.shape[0] * grad_target.shape[1]):
+        part, q = np.uint64(task) // channels, np.uint64(task) % channels
+        _walk_gradients(events[:, q * heads // channels], bounds[part, q], bounds[part + ONE, q],
+                        column, link, masks, held[q], source[q], asked[q], target[q], tilt,
+                        grad_link, grad_target[part, q], grad_source[part, q], lanes)  # fmt: skip
 
 
 @njit(cache=True, fastmath=backend.FAST_MATH)
-def _push(  # type: ignore[no-untyped-def]
-    first, last, sources, targets, masks, rows, factors, sums, mine, lanes
-):
-    node, link, _ = sources
-    above, zero = np.uint64(len(lanes)), nothing(sums, lanes)
-    for column in range(np.uint64(0), np.uint64(mine.shape[1]), above):
-        _dropped_sums(first, last, targets, masks, rows, column, sums, lanes)
-        given = zero
-        for m in range(last - first):
-            j, value = node[first + m], link[first + m]
-            given = plus(given, 1, load(zero, sums, m, above))
-            share = plus(load(zero, mine, j, column), value * factors[j, 1], given)
-            below = load(zero, sums, m + ONE, np.uint64(0))
-            store(plus(share, value * factors[j, 0], below), mine, j, column)
-
-
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
-def walk_target_gradients(  # type: ignore[no-untyped-def]
-    parts, start, sources, targets, masks, weighted, factor, asked, tilt, grad_link, grad_score,
-    lanes,
+def _walk_gradients(  # type: ignore[no-untyped-def]
+    events, first, last, column, link, masks, held, source, asked, target, tilt, grad_link,
+    grad_target, grad_source, lanes,
 ):  # fmt: skip
-    channels = weighted.shape[0]
-    for task in prange(PARTS * channels):
-        part, q = task // channels, task % channels
-        sums = _sums(start, lanes, asked)
-        questions, factors, rows, score = asked[q], factor[q], weighted[q], grad_score[part, q]
-        for k in range(parts[part], parts[part + 1]):
-            first, last = start[k * channels + q], start[k * channels + q + 1]
-            _target_gradients(first, last, sources, targets, masks, rows, factors, sums,
-                              questions, tilt, grad_link, score, lanes)  # fmt: skip
+    """Both products at once: what sources hold stands on the left of a hub, what targets ask right.
+
+    Sources cross the kink upwards and targets downwards: "before" is below for the former and
+    above for the latter.
+    """
+    nodes, width, zero = np.uint64(len(held)), np.uint64(len(lanes)), nothing(held, lanes)
+    both, right = side_by_side(zero, zero), TWO * width
+    hubs = np.empty((len(held), 4 * len(lanes)), held.dtype)
+    for f in range(NONE, np.uint64(held.shape[1]), width):
+        hubs[:] = 0
+        for i in range(nodes):
+            answer = times(source[i, 0], load(zero, held, i, f))
+            question = times(target[i, 1], load(zero, asked, i, f))
+            _give(answer, first[i], last[i], column, link, None, f, hubs, NONE)
+            _give(question, first[i], last[i], column, link, masks, f, hubs, right)
+        for place in range(TWO * nodes):
+            _fetch_ahead(events, place, first, last, column, link, masks, None)
+            i, total = _node(events[place], nodes), both
+            if events[place] < nodes:
+                mine, low, high = load(zero, held, i, f), source[i, 0], source[i, 1]
+                answer = _crossing(mine, low, high)
+                mine = side_by_side(times(high, mine), times(low, mine))
+                for e in range(first[i], last[i]):
+                    k = column[e]
+                    store(plus(load(both, hubs, k, NONE), link[e], answer), hubs, k, NONE)
+                    gain = times(mine, load(both, hubs, k, right))
+                    grad_link[e] += added_up(gain)
+                    total = plus(total, link[e], gain)
+                grad_source[i] += added_up(first_half(total)) + tilt * added_up(second_half(total))
+            else:
+                mine, low, high = load(zero, asked, i, f), target[i, 0], target[i, 1]
+                question = _crossing(mine, high, low)
+                mine = side_by_side(times(low, mine), times(high, mine))
+                for e in range(first[i], last[i]):
+                    k, kept = column[e], _kept(masks, e, f, both)
+                    share = times(link[e], kept)
+                    store(plus(load(both, hubs, k, right), share, question), hubs, k, right)
+                    gain = times(times(kept, mine), load(both, hubs, k, NONE))
+                    grad_link[e] += added_up(gain)
+                    total = plus(total, link[e], gain)
+                grad_target[i] += tilt * added_up(first_half(total)) + added_up(second_half(total))
 
 
 @njit(cache=True, fastmath=backend.FAST_MATH)
-def _target_gradients(  # type: ignore[no-untyped-def]
-    first, last, sources, targets, masks, rows, factors, sums, questions, tilt, grad_link, score,
-    lanes,
-):  # fmt: skip
-    (node, link, cut), (kept, weight) = targets, masks
-    above, zero = np.uint64(len(lanes)), nothing(sums, lanes)
-    for column in range(np.uint64(0), np.uint64(questions.shape[1]), above):
-        _running_sums(first, last, sources, rows, column, sums, lanes)
-        for p in range(first, last):
-            i, c = node[p], cut[p] - first
-            question = load(zero, questions, i, column)
-            question = plus(zero, _kept(kept, weight, p, column, zero), question)
-            low = added_up(plus(zero, question, load(zero, sums, c, np.uint64(0)))) * factors[i, 0]
-            high = added_up(plus(zero, question, load(zero, sums, c, above))) * factors[i, 1]
-            grad_link[p] += low + high
-            score[i] += link[p] * (tilt * low + high)
-
-
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
-def walk_source_gradients(  # type: ignore[no-untyped-def]
-    parts, start, sources, targets, masks, weighted, factor, held, tilt, grad_link, grad_score,
-    lanes,
-):  # fmt: skip
-    channels = weighted.shape[0]
-    for task in prange(PARTS * channels):
-        part, q = task // channels, task % channels
-        sums = _sums(start, lanes, held)
-        answers, factors, rows, score = held[q], factor[q], weighted[q], grad_score[part, q]
-        for k in range(parts[part], parts[part + 1]):
-            first, last = start[k * channels + q], start[k * channels + q + 1]
-            _source_gradients(first, last, sources, targets, masks, rows, factors, sums,
-                              answers, tilt, grad_link, score, lanes)  # fmt: skip
+def _give(numbers, first, last, column, link, masks, f, hubs, place):  # type: ignore[no-untyped-def]
+    """Add the numbers of a node to its hubs, as far as it is linked to each."""
+    for e in range(first, last):
+        k, share = column[e], _share(link, masks, e, f, numbers)
+        store(plus(load(numbers, hubs, k, place), share, numbers), hubs, k, place)
 
 
 @njit(cache=True, fastmath=backend.FAST_MATH)
-def _source_gradients(  # type: ignore[no-untyped-def]
-    first, last, sources, targets, masks, rows, factors, sums, answers, tilt, grad_link, score,
-    lanes,
-):  # fmt: skip
-    node, link, order = sources
-    above, zero = np.uint64(len(lanes)), nothing(sums, lanes)
-    for column in range(np.uint64(0), np.uint64(answers.shape[1]), above):
-        _dropped_sums(first, last, targets, masks, rows, column, sums, lanes)
-        given = zero
-        for m in range(last - first):
-            j = node[first + m]
-            answer = load(zero, answers, j, column)
-            given = plus(given, 1, load(zero, sums, m, above))
-            below = load(zero, sums, m + ONE, np.uint64(0))
-            high = added_up(plus(zero, answer, given)) * factors[j, 1]
-            low = added_up(plus(zero, answer, below)) * factors[j, 0]
-            grad_link[order[first + m]] += low + high
-            score[j] += link[first + m] * (tilt * low + high)
+def _crossing(numbers, before, after):  # type: ignore[no-untyped-def]
+    """What changes in a hub when a node crosses: one sum loses it, the other gains it."""
+    return side_by_side(times(-before, numbers), times(after, numbers))
+
+
+@njit(cache=True, fastmath=backend.FAST_MATH)
+def _share(link, masks, e, f, like):  # type: ignore[no-untyped-def]
+    """A link in each of a group of columns, under dropout."""
+    if masks is None:
+        return everywhere(like, link[e])
+    return times(link[e], _kept(masks, e, f, like))
+
+
+@njit(cache=True, fastmath=backend.FAST_MATH)
+def _kept(masks, e, f, like):  # type: ignore[no-untyped-def]
+    """What dropout leaves of a link, as a factor."""
+    if masks is None:
+        return everywhere(like, 1)
+    kind, factor = masks
+    return load(like, factor, kind[e], TWO * f)
 
 
 @njit(cache=True)
-def _sums(start, lanes, like):  # type: ignore[no-untyped-def]
-    """Room for the sums at every cut of the largest hub, below the kink and above it."""
-    size = 0
-    for hub in range(len(start) - 1):
-        size = max(size, np.int64(start[hub + 1] - start[hub]))
-    return np.empty((size + 1, 2 * len(lanes)), like.dtype)
+def _node(event, nodes):  # type: ignore[no-untyped-def]
+    return np.uint64(event) if event < nodes else np.uint64(event) - nodes
 
 
-@njit(cache=True, fastmath=backend.FAST_MATH)
-def _running_sums(first, last, sources, rows, column, sums, lanes):  # type: ignore[no-untyped-def]
-    """For every cut: low terms of the sources before it, high terms of those from it on."""
-    node, link, _ = sources
-    size, above = last - first, np.uint64(len(lanes))
-    low = high = zero = nothing(sums, lanes)
-    store(low, sums, np.uint64(0), np.uint64(0))
-    for m in range(size):
-        low = plus(low, link[first + m], load(zero, rows, node[first + m], TWO * column))
-        store(low, sums, m + ONE, np.uint64(0))
-    store(high, sums, size, above)
-    for taken in range(size):
-        m = size - ONE - taken
-        terms = load(zero, rows, node[first + m], TWO * column + above)
-        high = plus(high, link[first + m], terms)
-        store(high, sums, m, above)
+@njit(cache=True)
+def _fetch_ahead(events, place, first, last, column, link, masks, others):  # type: ignore[no-untyped-def]
+    nodes = np.uint64(len(first))
+    i = _node(events[min(place + AHEAD, TWO * nodes - ONE)], nodes)
+    for e in range(first[i], min(last[i], first[i] + FETCHED), LINE):
+        fetch(column, (e,))
+        fetch(link, (e,))
+    _fetch_masks(masks, first[i])
+    _fetch_masks(others, first[i])
 
 
-@njit(cache=True, fastmath=backend.FAST_MATH)
-def _dropped_sums(first, last, targets, masks, rows, column, sums, lanes):  # type: ignore[no-untyped-def]
-    """The terms of the targets at their cuts: the low ones summed from the end, the high ones not.
-
-    A source at place ``m`` is given the low terms of the cuts after ``m`` and the high terms of
-    those up to ``m``.
-    """
-    (node, link, cut), (kept, weight) = targets, masks
-    size, above, zero = last - first, np.uint64(len(lanes)), nothing(sums, lanes)
-    for m in range(size + ONE):
-        store(zero, sums, m, np.uint64(0))
-        store(zero, sums, m, above)
-    for p in range(first, last):
-        i, c = node[p], cut[p] - first
-        share = plus(zero, link[p], _kept(kept, weight, p, column, zero))
-        low = plus(load(zero, sums, c, np.uint64(0)), share, load(zero, rows, i, TWO * column))
-        store(low, sums, c, np.uint64(0))
-        terms = load(zero, rows, i, TWO * column + above)
-        store(plus(load(zero, sums, c, above), share, terms), sums, c, above)
-    low = zero
-    for taken in range(size):
-        low = plus(low, 1, load(zero, sums, size - taken, np.uint64(0)))
-        store(low, sums, size - taken, np.uint64(0))
-
-
-@njit(cache=True, fastmath=backend.FAST_MATH)
-def _kept(kept, weight, p, column, like):  # type: ignore[no-untyped-def]
-    """What dropout leaves of a link in each of a group of columns."""
-    share = load(like, weight, 0, column)
-    if kept.shape[1]:
-        share = plus(share, kept[0, p], load(like, weight, 1, column))
-        share = plus(share, kept[1, p], load(like, weight, 2, column))
-    return share
+@njit(cache=True)
+def _fetch_masks(masks, e):  # type: ignore[no-untyped-def]
+    if masks is not None:
+        fetch(masks[0], (e,))

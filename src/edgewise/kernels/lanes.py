@@ -70,18 +70,76 @@ def store(typing, numbers, rows, row, column):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def plus(typing, sums, weight, numbers):  # type: ignore[no-untyped-def]
-    """``sums + weight * numbers``; the weight is a number, or a register of them."""
-    single = not isinstance(weight, Lanes)
+def times(typing, weight, numbers):  # type: ignore[no-untyped-def]
+    """``weight * numbers``; the weight is a number, or a register of them."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        total, factor, terms = arguments
-        if single:
-            factor = context.cast(builder, factor, signature.args[1], sums.element)
-            factor = _everywhere(builder, factor, sums)
-        return builder.fadd(total, builder.fmul(factor, terms, flags=_FLAGS), flags=_FLAGS)
+        factor = _spread_out(context, builder, weight, arguments[0], numbers)
+        return builder.fmul(factor, arguments[1], flags=_FLAGS)
+
+    return numbers(weight, numbers), generate
+
+
+@intrinsic
+def plus(typing, sums, weight, numbers):  # type: ignore[no-untyped-def]
+    """``sums + weight * numbers``; the weight is a number, or a register of them."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        factor = _spread_out(context, builder, weight, arguments[1], sums)
+        product = builder.fmul(factor, arguments[2], flags=_FLAGS)
+        return builder.fadd(arguments[0], product, flags=_FLAGS)
 
     return sums(sums, weight, numbers), generate
+
+
+@intrinsic
+def everywhere(typing, like, number):  # type: ignore[no-untyped-def]
+    """A register such as ``like``, filled with one number."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _spread_out(context, builder, number, arguments[1], like)
+
+    return like(like, number), generate
+
+
+@intrinsic
+def side_by_side(typing, left, right):  # type: ignore[no-untyped-def]
+    """Two registers as one of twice the size."""
+    kind = Lanes(left.element, 2 * left.count)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.shuffle_vector(*arguments, _places(range(kind.count)))
+
+    return kind(left, right), generate
+
+
+@intrinsic
+def first_half(typing, numbers):  # type: ignore[no-untyped-def]
+    """What stands on the left of a register."""
+    return _half(numbers, 0)
+
+
+@intrinsic
+def second_half(typing, numbers):  # type: ignore[no-untyped-def]
+    """What stands on the right of a register."""
+    return _half(numbers, 1)
+
+
+@intrinsic
+def fetch(typing, array, place):  # type: ignore[no-untyped-def]
+    """Bring ``array[place]``, the place a tuple, near the processor without waiting for it."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        indices = cgutils.unpack_tuple(builder, arguments[1])
+        pointer = _pointer(context, builder, (array, *place), (arguments[0], *indices))
+        to_read, to_keep, data = number(0), number(3), number(1)
+        builder.call(prefetch, [builder.bitcast(pointer, byte), to_read, to_keep, data])
+        return context.get_dummy_value()
+
+    return types.void(array, place), generate
 
 
 @intrinsic
@@ -94,26 +152,46 @@ def added_up(typing, numbers):  # type: ignore[no-untyped-def]
         count = numbers.count
         while count > 1:
             count //= 2
-            halves = [_places(range(first, first + count)) for first in (0, count)]
-            left = builder.fadd(*(builder.shuffle_vector(left, left, half) for half in halves))
+            left = builder.fadd(*(_part(builder, left, first, count) for first in (0, count)))
         return builder.extract_element(left, ir.IntType(32)(0))
 
     return numbers.element(numbers), generate
 
 
 def _place(context, builder, numbers, kinds, arguments):  # type: ignore[no-untyped-def]
+    pointer = _pointer(context, builder, kinds, arguments)
+    return builder.bitcast(pointer, _vector(numbers).as_pointer())
+
+
+def _pointer(context, builder, kinds, arguments):  # type: ignore[no-untyped-def]
     array = make_array(kinds[0])(context, builder, arguments[0])
     place = [
         context.cast(builder, index, kind, types.uintp)
         for kind, index in zip(kinds[1:], arguments[1:], strict=True)
     ]
-    pointer = cgutils.get_item_pointer(context, builder, kinds[0], array, place, wraparound=False)
-    return builder.bitcast(pointer, _vector(numbers).as_pointer())
+    return cgutils.get_item_pointer(context, builder, kinds[0], array, place, wraparound=False)
 
 
-def _everywhere(builder, number, numbers):  # type: ignore[no-untyped-def]
-    vector = _vector(numbers)
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.IntType(32)(0))
+def _half(numbers, which):  # type: ignore[no-untyped-def]
+    count = numbers.count // 2
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _part(builder, arguments[0], which * count, count)
+
+    return Lanes(numbers.element, count)(numbers), generate
+
+
+def _part(builder, numbers, first, count):  # type: ignore[no-untyped-def]
+    return builder.shuffle_vector(numbers, numbers, _places(range(first, first + count)))
+
+
+def _spread_out(context, builder, kind, number, numbers):  # type: ignore[no-untyped-def]
+    """A number in all places of a register such as ``numbers``; a register as it is."""
+    if isinstance(kind, Lanes):
+        return number
+    number = context.cast(builder, number, kind, numbers.element)
+    empty = ir.Constant(_vector(numbers), ir.Undefined)
+    one = builder.insert_element(empty, number, ir.IntType(32)(0))
     return builder.shuffle_vector(one, one, _places([0] * numbers.count))
 
 

@@ -52,6 +52,21 @@ class Pattern:
         return Transpose(pattern, order.int())
 
     @cached_property
+    def link_bounds(self) -> Int[Tensor, "bounds channels nodes"]:
+        """Where the entries of every row begin and end.
+
+        A single channel has a bound between the two: left of it stand the columns that hold the
+        first half of all entries, so that two threads can work on the channel.
+        """
+        bounds = [self.start[:-1], self.start[1:]]
+        if self.channels == 1:
+            before = torch.searchsorted(self.transpose.pattern.start, self.num_entries // 2)
+            in_left = torch.cat([self.start.new_zeros(1), (self.column < before).cumsum(0)])
+            bounds.insert(1, self.start[:-1] + in_left[self.start].diff())
+        by_node = torch.stack(bounds).reshape(-1, self.num_nodes, self.channels)
+        return by_node.transpose(1, 2).contiguous()
+
+    @cached_property
     def paths(self) -> int:
         """How many pairs of entries share a column: the terms of ``B B^T``."""
         hub_size = self.transpose.pattern.start.diff()

@@ -16,11 +16,14 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from edgewise.kernels import backend
-from edgewise.kernels.lanes import added_up, load, nothing, plus, store
+from edgewise.kernels.lanes import added_up, fetch, load, nothing, plus, store
 from edgewise.kernels.pattern import Pattern
 
 # Unsigned numbers index an array without a check for "from the end".
 NONE, ONE = np.uint64(0), np.uint64(1)
+# The gradients gather rows from anywhere: where these are too many bytes for the nearest caches,
+# they are fetched a few entries ahead. A mere product gains nothing by it.
+AHEAD, NEAR = np.uint64(8), 2**19
 
 
 def product(
@@ -87,8 +90,7 @@ class _Product(torch.autograd.Function):
             multiply(along.start, along.column, order, value, grad, grad_z, *_rows_of(along))
             return None, None, grad_z, None, None
         # Read and written in the order of the walk: two gathers cost far less than scattering.
-        if order is not None:
-            value = backend.take(value, order)
+        value = value if order is None else backend.take(value, order)
         sampled = torch.empty_like(value, memory_format=torch.contiguous_format)
         lanes, grad_wide, z_wide = _fitted(grad, z)
         grad_z = torch.empty_like(z_wide, memory_format=torch.contiguous_format)
@@ -96,7 +98,7 @@ class _Product(torch.autograd.Function):
             _multiply_and_sample(backend.unsigned(along.start), backend.unsigned(along.column),
                                  _array(value), _rows(grad_wide), _rows(z_wide), _rows(grad_z),
                                  sampled.numpy(), _groups(along.channels, grad, z),
-                                 along.lone_loops, lanes)  # fmt: skip
+                                 along.lone_loops, _ahead(grad_wide), lanes)  # fmt: skip
         grad_z = grad_z[..., : z.size(2)]
         if order is not None:
             sampled = backend.take(sampled, pattern.transpose.inverse)
@@ -113,13 +115,16 @@ def multiply(
     channels: int = 1,
     lone_loops: bool = False,
 ) -> None:
-    """The compiled product into ``out``, whose groups decide which channels are summed."""
+    """The compiled product into ``out``, whose groups decide which channels are summed.
+
+    ``order`` tells where the values stand (None: in order).
+    """
+    value = value if order is None else backend.take(value, order)
     lanes, wide = _fitted(z)
     result = out if wide is z else out.new_empty(*out.shape[:2], wide.size(2))
     with backend.running:
-        _multiply(backend.unsigned(start), backend.unsigned(column), _optional(order),
-                  _array(value), _rows(wide), _rows(result), _groups(channels, z, out),
-                  lone_loops, lanes)  # fmt: skip
+        _multiply(backend.unsigned(start), backend.unsigned(column), _array(value), _rows(wide),
+                  _rows(result), _groups(channels, z, out), lone_loops, lanes)  # fmt: skip
     if result is not out:
         out.copy_(result[..., : out.size(2)])
 
@@ -133,10 +138,6 @@ def _oriented(pattern: Pattern, transposed: bool) -> tuple[Pattern, Tensor | Non
 
 def _rows_of(pattern: Pattern) -> tuple[int, bool]:
     return pattern.channels, pattern.lone_loops
-
-
-def _optional(tensor: Tensor | None) -> Any:
-    return None if tensor is None else backend.unsigned(tensor)
 
 
 def _array(tensor: Tensor) -> Any:
@@ -157,9 +158,14 @@ def _fitted(*tensors: Tensor) -> tuple[Any, ...]:
     Their columns are filled up with zeros where they do not fill registers.
     """
     width = tensors[0].size(-1)
-    size = next((size for size in (4, 8, 16) if width <= size), 16 if width % 32 else 32)
+    few = (size for size in (4, 8, 16) if width <= size)
+    size = next(few, next(size for size in (64, 32, 16) if width % size == 0 or size == 16))
     missing = -width % size if width else size  # the dots of nothing are to be written, too
     return (0,) * size, *(pad(t, (0, missing)) if missing else t for t in tensors)
+
+
+def _ahead(read: Tensor) -> np.uint64:
+    return AHEAD if read.numel() * read.element_size() > NEAR else NONE
 
 
 # ``groups`` tells of how many rows a node consists in the pattern, in what is read and in what is
@@ -167,7 +173,7 @@ def _fitted(*tensors: Tensor) -> tuple[Any, ...]:
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
-def _multiply(start, column, order, value, z, out, groups, lone_loops, lanes):  # type: ignore[no-untyped-def]
+def _multiply(start, column, value, z, out, groups, lone_loops, lanes):  # type: ignore[no-untyped-def]
     channels, groups_in, groups_out = groups
     summed, shared = channels // groups_out, channels // groups_in
     for node in prange(np.uint64(len(out)) // groups_out):
@@ -182,15 +188,14 @@ def _multiply(start, column, order, value, z, out, groups, lone_loops, lanes):  
                     if lone_loops and first == last:
                         total = plus(total, 1, load(zero, z, i * groups_in + source, f))
                     for e in range(first, last):
-                        weight = value[e if order is None else order[e]]
                         terms = load(zero, z, column[e] * groups_in + source, f)
-                        total = plus(total, weight, terms)
+                        total = plus(total, value[e], terms)
                 store(total, out, row, f)
 
 
 @njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
 def _multiply_and_sample(  # type: ignore[no-untyped-def]
-    start, column, value, grad, z, grad_z, sampled, groups, lone_loops, lanes
+    start, column, value, grad, z, grad_z, sampled, groups, lone_loops, ahead, lanes
 ):
     """The product with ``grad``, and beside it the dot of ``z`` and ``grad`` at every entry."""
     channels, groups_in, groups_out = groups
@@ -207,8 +212,18 @@ def _multiply_and_sample(  # type: ignore[no-untyped-def]
                     if lone_loops and first == last:
                         total = plus(total, 1, load(zero, grad, i * groups_in + source, f))
                     for e in range(first, last):
+                        if ahead:
+                            _fetch_ahead(grad, column, e + ahead, groups_in, source, f, lanes)
                         terms = load(zero, grad, column[e] * groups_in + source, f)
                         total = plus(total, value[e], terms)
                         dot = added_up(plus(zero, mine, terms))
                         sampled[e] = dot if f == NONE else sampled[e] + dot
                 store(total, grad_z, row, f)
+
+
+@njit(cache=True)
+def _fetch_ahead(rows, column, e, groups, group, first, lanes):  # type: ignore[no-untyped-def]
+    row = column[min(e, np.uint64(len(column)) - ONE)] * groups + group
+    line = np.uint64(64 // rows.itemsize)
+    for f in range(first, first + np.uint64(len(lanes)), line):
+        fetch(rows, (row, f))

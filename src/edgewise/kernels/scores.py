@@ -1,0 +1,75 @@
+"""What attention makes of a pair of scores: ``f_ij = exp LeakyReLU(s_i + t_j)``.
+
+``f`` is the larger of ``e^(s + t)`` and ``e^(slope (s + t))``, for any slope up to 1. Both are
+products of a target's factor and a source's, so exponentials are taken once per node instead of
+once per entry.
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import leaky_relu
+
+from edgewise.kernels.pattern import Pattern
+
+# How far scores may lie apart before the factors, down to e^-spread, need float64, and before
+# they would leave it.
+WIDEST_SINGLE, WIDEST_DOUBLE = 40.0, 600.0
+
+
+class Factors(NamedTuple):
+    """The factors of ``f``, up to one of each row, which no normalisation of rows notices.
+
+    With ``t_max`` the highest source, ``f_ij`` is ``e^(t_j - t_max)`` above the kink and
+    ``w_i e^(slope (t_j - t_max))`` below: no exponent is positive.
+    """
+
+    target: Float[Tensor, "nodes heads"]  # w
+    source: Float[Tensor, "nodes heads 2"]  # below the kink, and above it
+
+
+def score_factors(
+    target: Float[Tensor, "nodes heads"], source: Float[Tensor, "nodes heads"], slope: float
+) -> Factors:
+    """Take ``f`` apart; see :func:`factor_dtype` for when."""
+    top = source.amax(0) if len(source) else source.new_zeros(source.size(1))
+    below = torch.exp((slope - 1) * (target + top).clamp(min=0))
+    distance = source - top
+    return Factors(below, torch.exp(torch.stack([slope * distance, distance], dim=-1)))
+
+
+def factor_dtype(target: Tensor, source: Tensor, slope: float) -> torch.dtype | None:
+    """The numbers that the factors of these scores need, or None if none are wide enough.
+
+    None also for slopes under which ``f`` is not the larger of its two kinds.
+    """
+    spread = _spread(target.detach(), source.detach())
+    if not (0 <= slope <= 1 and spread <= WIDEST_DOUBLE):
+        return None
+    return torch.float64 if spread > WIDEST_SINGLE else target.dtype
+
+
+def _spread(target: Tensor, source: Tensor) -> float:
+    """The largest exponent, either way, among the factors."""
+    if not len(source):
+        return 0.0
+    low, high = source.aminmax()
+    return float(torch.maximum(high - low, target.max() + high))
+
+
+def entry_scores(
+    pattern: Pattern,
+    target: Float[Tensor, "nodes heads"],
+    source: Float[Tensor, "nodes heads"],
+    slope: float,
+) -> Float[Tensor, " entries"]:
+    """``LeakyReLU(s_i + t_j)`` at every entry.
+
+    Scores come in heads: channel ``q`` of ``Q`` uses head ``q * heads // Q``.
+    """
+    heads = target.size(1)
+    head = pattern.row % pattern.channels * heads // pattern.channels
+    pair = target[pattern.row // pattern.channels, head] + source[pattern.column.long(), head]
+    return leaky_relu(pair, slope)
