@@ -242,6 +242,36 @@ def test_changing_the_result_in_place_leaves_the_gradients_right(width):
     assert_close(*found)
 
 
+def test_changing_the_edges_in_place_before_the_gradient_is_told():
+    edge_index, value, nodes = hub_graph(channels=1)
+    layer = ew.ChannelAttention(4, 3, materialize=False)
+    operator = layer.operator(edge_index, value, nodes)
+    out = layer.propagate(noise(nodes, 4, dtype=torch.float32), operator).sum()
+    operator.factor.value.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.backward()
+
+
+@pytest.mark.parametrize("materialize", [False, True])
+def test_edges_of_half_precision_scores_keep_their_own(materialize):
+    nodes, h = 400, torch.ones(400, 1, 1, dtype=torch.bfloat16)
+    spokes = torch.stack([torch.arange(nodes), torch.zeros(nodes, dtype=torch.int64)])
+    factor = ew.doubly_stochastic(
+        *ew.add_self_loops(spokes, torch.ones(nodes, 1), nodes), nodes
+    ).factor
+    s = t = torch.zeros(nodes, 1, dtype=torch.bfloat16)
+    out = hub_attention(factor.pattern, factor.value, s, t, h, slope=0.2, materialize=materialize)
+    assert out.dtype == torch.float32
+    assert_close(out, torch.ones_like(out), rtol=1e-5, atol=0)  # rows sum to one
+
+
+@pytest.mark.parametrize("materialize", [False, True])
+def test_a_graph_without_nodes_has_no_result(materialize):
+    layer = ew.ChannelAttention(4, 3, edge_channels=2, materialize=materialize)
+    edges = torch.empty(2, 0, dtype=torch.int64), torch.empty(0, 2)
+    assert layer(torch.empty(0, 4), *edges).shape == (0, 6)
+
+
 def test_scores_that_are_all_equal_weigh_nothing():
     edge_index, value, nodes = hub_graph(channels=2, dtype=torch.float64)
     layer = ew.ChannelAttention(4, 3, edge_channels=2).double()

@@ -22,7 +22,13 @@ import edgewise as ew
 from edgewise import features
 from edgewise.kernels import attention, backend, lanes, outer, products
 from edgewise.kernels.activation import drop, elu_and_drop
-from edgewise.kernels.dropout import draw_key, kept_by_two, kept_factors, plain_kept
+from edgewise.kernels.dropout import (
+    draw_key,
+    drop_twice,
+    kept_by_two,
+    kept_factors,
+    plain_kept,
+)
 from edgewise.kernels.pattern import stack
 from edgewise.recipe import Architecture
 
@@ -285,6 +291,31 @@ def test_two_masks_in_one_are_the_two_halves_of_one_twice_as_long(key, count, p)
         assert torch.equal(both, kept_by_two(key, count, p, like))
     halves = torch.stack([both & 1, both >> 1]).flatten().bool()
     assert torch.equal(halves, plain_kept(key, 2 * count, p))
+
+
+@pytest.mark.parametrize("used", [(0, 1), (0,), (1,)])
+def test_dropping_twice_agrees_with_the_plain_way_in_values_and_gradients(used):
+    found = []
+    for plain in (False, True):
+        value = noise(500).requires_grad_()
+        with ew.plain_kernels() if plain else nullcontext():
+            both = drop_twice(value, 0.4, key=7)
+        assert (both[0] == 0).sum() != (both[1] == 0).sum()
+        sum((both[k] * noise(500, seed=k + 1)).sum() for k in used).backward()
+        found.append((*both, value.grad))
+    for one, other in zip(*found, strict=True):
+        assert_close(one, other, **CLOSE)
+
+
+def test_rows_without_weight_have_finite_gradients_in_attention():
+    pattern = ew.row(torch.tensor([[0, 0, 1, 2], [0, 1, 1, 2]]), None, 3).pattern
+    assert_same(
+        lambda *inputs: attention.attention_rows(pattern, *inputs, 0.2),
+        lambda *inputs: attention.plain_attention_rows(pattern, *inputs, 0.2),
+        torch.tensor([0.0, 0.0, 1.0, 2.0], dtype=torch.float64),
+        noise(3, 1).abs(),
+        noise(3, 1, seed=1).abs(),
+    )
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.6, 0.9])

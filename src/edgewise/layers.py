@@ -233,6 +233,7 @@ class ChannelAttention(_ChannelLayer):
         flow: ``"source_to_target"`` as in PyG, or ``"target_to_source"``.
         materialize: True for the slow reference, which forms :math:`E` in plain torch; False
             for the walk; by default whichever is quicker of the walk and the formed edges.
+            Scores far apart and slopes outside 0 to 1 need the formed edges all the same.
 
     Parameters of the layer: ``weight`` ``[F, H * F']``, ``attention`` ``[2, H * F']`` (target,
     source), ``bias``.

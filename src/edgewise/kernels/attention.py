@@ -26,8 +26,10 @@ def attention_rows(
     slope: float,
 ) -> Float[Tensor, " entries"]:
     r"""``f_ij E_ij`` with every row divided by its sum, where ``f = exp LeakyReLU(s_i + t_j)``."""
-    dtype = factor_dtype(target, source, slope)
-    if dtype is None or not backend.compiled(edge, target, source):
+    if not backend.compiled(edge, target, source):
+        return plain_attention_rows(pattern, edge, target, source, slope)
+    dtype = factor_dtype(edge, target, source, slope)
+    if dtype is None:
         return plain_attention_rows(pattern, edge, target, source, slope)
     wide = (tensor.to(dtype) for tensor in (edge, target, source))
     return _AttentionRows.apply(pattern, *wide, slope).to(edge.dtype)
@@ -81,8 +83,9 @@ class _AttentionRows(torch.autograd.Function):
         weight = torch.empty(len(edge), dtype=edge.dtype)
         total = edge.new_empty(pattern.num_nodes * pattern.channels)
         with backend.running:
-            _attend(*_places(pattern), edge.contiguous().numpy(), below.numpy(), factor.numpy(),
-                    weight.numpy(), total.numpy(), np.uint64(pattern.channels))  # fmt: skip
+            _attend(*_places(pattern), edge.contiguous().numpy(), below.contiguous().numpy(),
+                    factor.contiguous().numpy(), weight.numpy(), total.numpy(),
+                    np.uint64(pattern.channels))  # fmt: skip
         ctx.pattern, ctx.slope = pattern, slope
         ctx.save_for_backward(target, source, below, factor, weight, total)
         return weight
@@ -161,7 +164,7 @@ def _attend(start, column, edge, below, factor, weight, totals, channels):  # ty
             j = np.uint64(column[e])
             weight[e] = edge[e] * max(low * factor[j, head, 0], factor[j, head, 1])
             total += weight[e]
-        totals[r] = total
+        totals[r] = total if total != 0 else weight.dtype.type(1)  # nothing is left to share out
         scale = 1 / total if total > 0 else total
         for e in range(first, last):
             weight[e] *= scale

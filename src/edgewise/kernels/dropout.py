@@ -1,7 +1,8 @@
 """Dropout whose random numbers are hashes of a key and a position.
 
 Nothing is drawn one by one: the mask of element ``k`` depends on ``(key, k)`` alone, so any
-number of threads makes the same bits, and a pass that needs the mask again computes it again.
+number of threads makes the same bits. Two masks on the same elements are kept as one byte each;
+other passes that need a mask again compute it again.
 """
 
 from typing import Any

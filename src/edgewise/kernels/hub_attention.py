@@ -48,12 +48,12 @@ def hub_attention(
 ) -> Float[Tensor, "nodes channels width"]:
     """``P diag(1/c) P^T h`` by walks along the hubs, or over the formed ``E`` if asked to.
 
-    Scores that :func:`~edgewise.kernels.scores.score_factors` cannot take apart are left to the
-    formed ``E`` as well.
+    Scores and slopes whose ``f`` cannot be taken apart into factors are left to the formed ``E``
+    as well.
     """
     step = 1 - sqrt(1 - dropout)
     kept = kept_by_two(key, factor.num_entries, step, value) if dropout > 0 else None
-    given, dtype = value.dtype, factor_dtype(target, source, slope)
+    given, dtype = value.dtype, factor_dtype(value, target, source, slope)
     value, target, source, h = (
         tensor.to(dtype or torch.float64) for tensor in (value, target, source, h)
     )
@@ -119,6 +119,7 @@ class _HubAttention(torch.autograd.Function):
         pooled = pooled / column_sum
         out = pull(hubs, padded(pooled), masks(width, 0, 0))[..., :width]
 
+        ctx.save_for_backward(value)  # whoever changes it in place before backward is told
         ctx.hubs, ctx.masks, ctx.slope = hubs, masks, slope
         ctx.held = h_channels, pooled, column_sum, out
         ctx.heads, ctx.groups = target.size(1), h.size(1)
@@ -128,7 +129,9 @@ class _HubAttention(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (value,) = ctx.saved_tensors
         hubs, masks, slope = ctx.hubs, ctx.masks, ctx.slope
+        hubs = replace(hubs, link=value.contiguous().numpy())
         h, pooled, column_sum, out = ctx.held
         width = h.shape[2]
         grad = np.ascontiguousarray(grads[0].numpy().swapaxes(0, 1))

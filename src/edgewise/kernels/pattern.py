@@ -63,7 +63,7 @@ class Pattern:
             before = torch.searchsorted(self.transpose.pattern.start, self.num_entries // 2)
             in_left = torch.cat([self.start.new_zeros(1), (self.column < before).cumsum(0)])
             bounds.insert(1, self.start[:-1] + in_left[self.start].diff())
-        by_node = torch.stack(bounds).reshape(-1, self.num_nodes, self.channels)
+        by_node = torch.stack(bounds).reshape(len(bounds), self.num_nodes, self.channels)
         return by_node.transpose(1, 2).contiguous()
 
     @cached_property

@@ -40,15 +40,18 @@ def score_factors(
     return Factors(below, torch.exp(torch.stack([slope * distance, distance], dim=-1)))
 
 
-def factor_dtype(target: Tensor, source: Tensor, slope: float) -> torch.dtype | None:
-    """The numbers that the factors of these scores need, or None if none are wide enough.
+def factor_dtype(value: Tensor, target: Tensor, source: Tensor, slope: float) -> torch.dtype | None:
+    """The numbers that factors of these scores, times a value, need; None if none are wide enough.
 
-    None also for slopes under which ``f`` is not the larger of its two kinds.
+    None also for slopes outside 0 to 1: above, ``f`` is not the larger of its two kinds; below, an
+    exponent would be positive.
     """
     spread = _spread(target.detach(), source.detach())
     if not (0 <= slope <= 1 and spread <= WIDEST_DOUBLE):
         return None
-    return torch.float64 if spread > WIDEST_SINGLE else target.dtype
+    if spread > WIDEST_SINGLE:
+        return torch.float64
+    return torch.promote_types(value.dtype, target.dtype)
 
 
 def _spread(target: Tensor, source: Tensor) -> float:
