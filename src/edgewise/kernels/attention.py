@@ -26,9 +26,8 @@ def attention_rows(
     slope: float,
 ) -> Float[Tensor, " entries"]:
     r"""``f_ij E_ij`` with every row divided by its sum, where ``f = exp LeakyReLU(s_i + t_j)``."""
-    if not backend.compiled(edge, target, source):
-        return plain_attention_rows(pattern, edge, target, source, slope)
-    dtype = factor_dtype(edge, target, source, slope)
+    compiled = backend.compiled(edge, target, source)
+    dtype = factor_dtype(edge, target, source, slope) if compiled else None
     if dtype is None:
         return plain_attention_rows(pattern, edge, target, source, slope)
     wide = (tensor.to(dtype) for tensor in (edge, target, source))

@@ -70,7 +70,7 @@ def arrange(
     kinds = (torch.stack([below, torch.ones_like(below)], dim=-1), factors)
     return Hubs(
         _descending(torch.cat([source, -target]).numpy()),
-        unsigned(pattern.link_bounds),
+        unsigned(pattern.entry_bounds),
         unsigned(pattern.column),
         value.contiguous().numpy(),
         *(np.ascontiguousarray(kind.numpy().swapaxes(0, 1)[head]) for kind in kinds),

@@ -52,7 +52,7 @@ class Pattern:
         return Transpose(pattern, order.int())
 
     @cached_property
-    def link_bounds(self) -> Int[Tensor, "bounds channels nodes"]:
+    def entry_bounds(self) -> Int[Tensor, "bounds channels nodes"]:
         """Where the entries of every row begin and end.
 
         A single channel has a bound between the two: left of it stand the columns that hold the

@@ -158,8 +158,10 @@ def _fitted(*tensors: Tensor) -> tuple[Any, ...]:
     Their columns are filled up with zeros where they do not fill registers.
     """
     width = tensors[0].size(-1)
-    few = (size for size in (4, 8, 16) if width <= size)
-    size = next(few, next(size for size in (64, 32, 16) if width % size == 0 or size == 16))
+    if width <= 16:
+        size = next(size for size in (4, 8, 16) if width <= size)
+    else:
+        size = next((size for size in (64, 32) if width % size == 0), 16)
     missing = -width % size if width else size  # the dots of nothing are to be written, too
     return (0,) * size, *(pad(t, (0, missing)) if missing else t for t in tensors)
 
