@@ -10,7 +10,6 @@ documents and the results disagree. `make tables` also stages both for a commit.
 import argparse
 import json
 import re
-import statistics
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,7 +17,9 @@ from readings import OURS, known
 
 from edgewise.paper.networks import Size, count_networks
 from edgewise.paper.output import all_tables, main_tables
+from edgewise.paper.printed import CITATION
 from edgewise.paper.results import Results
+from edgewise.paper.summary import summarise
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
@@ -72,19 +73,19 @@ def scaling_table() -> str:
 
 
 def readings_table(runs: Path) -> str:
-    """The mean scores of each reading over the splits on which all of its group were run."""
+    """Mean and spread of each reading's scores over the seeds with which all of its group ran."""
     groups: dict[tuple[str, str, str], dict[str, dict[int, dict[str, float]]]] = {}
     for job, line in known(runs).items():
         answers = groups.setdefault((job.dataset, job.row, job.split), {})
         answers.setdefault(job.answer, {})[job.seed] = line
     lines = [
-        "| data | row | split | reading | splits | validation | test |",
+        "| data | row | split | reading | runs | validation | test |",
         "|---|---|---|---|---:|---:|---:|",
     ]
     for (dataset, row, split), answers in sorted(groups.items()):
         seeds = sorted(set.intersection(*(set(lines) for lines in answers.values())))
         for answer in sorted(answers, key=lambda answer: (answer != OURS, answer)):
-            cells = [_mean_score(dataset, [answers[answer][s][part] for s in seeds])
+            cells = [_mean_and_spread(dataset, [answers[answer][s][part] for s in seeds])
                      for part in ("validation", "test")]  # fmt: skip
             name = f"**{answer}**" if answer == OURS else answer
             lines.append(
@@ -93,11 +94,13 @@ def readings_table(runs: Path) -> str:
     return "\n".join(lines)
 
 
-def _mean_score(dataset: str, scores: list[float]) -> str:
-    if not scores:
-        return "none"
-    mean = statistics.fmean(scores)
-    return f"{mean:.3f}" if dataset == "freesolv" else f"{100 * mean:.1f}"
+def _mean_and_spread(dataset: str, scores: list[float]) -> str:
+    found = summarise(scores)
+    scale, digits = (100, 1) if dataset in CITATION else (1, 3)
+    mean, spread = (f"{scale * value:.{digits}f}" for value in (found.mean, found.spread))
+    if found.runs > 1:
+        return f"{mean} ± {spread}"
+    return mean if found.runs else "none"
 
 
 def network_sizes() -> dict[str, Size]:

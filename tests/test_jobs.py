@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -360,13 +361,19 @@ def test_classes_are_told_apart_by_name(node_run, place, tmp_path):
         ({"y": torch.ones(20), "class_names": None}, "labels of the graph are values"),
     ],
 )
-def test_labels_that_the_model_did_not_learn_are_a_sentence(
+def test_labels_that_the_model_did_not_learn_cannot_be_compared_but_do_not_hinder_predictions(
     node_run, place, tmp_path, changes, sentence
 ):
-    save_graph(graph_of(node_run, place, **changes), tmp_path / "other.safetensors")
-    for call in (jobs.predict, jobs.evaluate):
-        with pytest.raises(EdgewiseError, match=sentence):
-            call(node_run.folder, [str(tmp_path / "other.safetensors")])
+    other = tmp_path / "other.safetensors"
+    save_graph(graph_of(node_run, place, **changes), other)
+    with pytest.raises(EdgewiseError, match=sentence):
+        jobs.evaluate(node_run.folder, [str(other)])
+    told: list[str] = []
+    jobs.predict(node_run.folder, [str(other)], tmp_path / "out.csv", tell=told.append)
+    assert re.search(rf"without the truth .*{sentence}", told[0])
+    rows = rows_of(tmp_path / "out.csv")
+    assert len(rows) == 20
+    assert ("true" in rows[0], "predicted" in rows[0]) == (False, True)
 
 
 def test_a_new_graph_with_other_columns_is_refused(node_run, tmp_path):

@@ -47,6 +47,12 @@ def test_the_paper_preset_is_what_the_paper_says():
     assert (molecules.pooling, molecules.weight_decay, molecules.depth) == ("max", 0.0001, 2)
 
 
+def test_undirected_edges_have_no_direction_to_encode_unless_it_is_asked_for():
+    assert make_recipe("nodes").directed
+    assert not make_recipe("nodes", edges="undirected").directed
+    assert make_recipe("nodes", edges="undirected", directed=True).directed
+
+
 def test_every_setting_is_a_flag_with_its_help():
     command, _ = flagged()
     parameters = inspect.signature(command).parameters

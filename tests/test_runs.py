@@ -70,6 +70,13 @@ def molecule_file(tmp_path):
     return path
 
 
+@pytest.mark.parametrize(("edges", "told"), [("directed", False), ("undirected", True)])
+def test_a_graph_without_direction_is_told_to_need_none(graph_folder, edges, told):
+    recipe = make_recipe("nodes", edges=edges, directed=True)
+    notes = open_problem(find_source([str(graph_folder)]), recipe).notes
+    assert any("there is no direction to learn from" in note for note in notes) == told
+
+
 def rows_of(path):
     with path.open(newline="") as stream:
         return list(csv.DictReader(stream))
@@ -185,7 +192,7 @@ def test_what_makes_no_model_leaves_no_folder(graph_folder, tmp_path, made, monk
     def no_model(*_):
         raise EdgewiseError("no model can be made")
 
-    monkeypatch.setattr("edgewise.runs.make_trainer", no_model)
+    monkeypatch.setattr("edgewise.runs.training.make_trainer", no_model)
     with pytest.raises(EdgewiseError, match="no model"):
         jobs.train(str(graph_folder), tmp_path / "run", **SETTINGS)
     assert not (tmp_path / "run").exists()

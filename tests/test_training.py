@@ -18,7 +18,14 @@ from edgewise.problems import molecule_problem, node_problem
 from edgewise.recipe import Recipe, make_recipe
 from edgewise.seeds import seed_of
 from edgewise.tasks import Task, balanced_weights
-from edgewise.training import Fitting, MoleculeTrainer, fit_member, make_trainer
+from edgewise.training import (
+    Fitting,
+    MoleculeTrainer,
+    build_model,
+    fit_member,
+    graph_inputs,
+    make_trainer,
+)
 
 SMILES = (
     *("CCO", "CCN", "CCCl", "c1ccccc1", "CC(=O)O", "CCCC", "C1CCCCC1", "c1ccncc1", "CC#N", "CBr"),
@@ -233,13 +240,31 @@ def test_sets_too_large_to_keep_their_operator_train_alike(layer, dropout, norma
     shape = {"layer": layer, "normalize": normalize, "dropout": dropout, "hidden": 4}
     recipe = make_recipe("molecules", **shape, epochs=8, batch_size=7)
     kept = fit_member(problem, recipe).trainer
-    monkeypatch.setattr("edgewise.training.MOST_ROWS", 0)
+    monkeypatch.setattr("edgewise.training.inputs.MOST_ROWS", 0)
     built = fit_member(problem, recipe).trainer
     assert isinstance(kept, MoleculeTrainer)
     assert isinstance(built, MoleculeTrainer)
     assert kept.operator
     assert not built.operator
     assert_close(kept.outputs(), built.outputs())
+
+
+def undirected_edges(edge_index, edge_attr=None):
+    graph = Graph(torch.eye(4), edge_index, edge_attr)
+    recipe = Recipe(normalize="row", directed=False)
+    _, operators = graph_inputs(graph, recipe, build_model("nodes", 4, 2, 1, recipe))
+    return operators[0].to_dense()[..., 0]
+
+
+def test_without_direction_an_edge_weighs_the_same_written_once_or_both_ways():
+    once, values = torch.tensor([[0, 1, 3], [1, 2, 0]]), torch.tensor([[1.0], [0.5], [0.2]])
+    twice = torch.cat([once, once.flip(0)], dim=1)
+    assert_close(undirected_edges(twice, values.repeat(2, 1)), undirected_edges(once, values))
+
+
+def test_without_direction_a_pair_that_is_joined_both_ways_among_others_weighs_the_sum():
+    edges = undirected_edges(torch.tensor([[0, 3, 2], [3, 0, 3]]))
+    assert edges[3].tolist() == [0.5, 0.0, 0.25, 0.25]  # two ways, none, one way, the self-loop
 
 
 def test_losses_that_leave_the_numbers_end_with_a_sentence(nodes):

@@ -44,6 +44,12 @@ def undirected_channels(
     return edge_index, forward + backward
 
 
+def go_both_ways(edge_index: Tensor, edge_attr: Tensor | None = None) -> bool:
+    """Whether every edge has a way back with the same values, so that none has a direction."""
+    _, forward, backward = _both_ways(edge_index, edge_attr)
+    return torch.equal(forward, backward)
+
+
 def one_hot_channels(
     category: Sequence[Any] | Tensor, categories: Sequence[Any] | None = None
 ) -> tuple[Tensor, tuple[Any, ...]]:

@@ -158,13 +158,16 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 def make_recipe(kind: str, preset: str = "default", **settings: Any) -> Recipe:
     """The settings of a preset for ``"nodes"`` or ``"molecules"``, with some of them changed.
 
+    Edges that are undirected have no direction to encode, unless ``directed`` is given as well.
+
     Example:
         >>> make_recipe("molecules", "paper", layer="attention").hidden
         16
     """
     if preset not in PRESETS:
         raise EdgewiseError(f"there is no preset {preset!r}; choose one of {', '.join(PRESETS)}")
-    return load_recipe({**PRESETS[preset][kind], **settings})
+    implied = {"directed": False} if settings.get("edges") == "undirected" else {}
+    return load_recipe({**PRESETS[preset][kind], **implied, **settings})
 
 
 def read_config(path: str | Path) -> dict[str, Any]:

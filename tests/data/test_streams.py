@@ -1,9 +1,11 @@
 """A table read in stretches is the table; damage is said where it is, and passed by."""
 
+import errno
 import gzip
 
 import pytest
 
+from edgewise.data import streams
 from edgewise.data.streams import stream_table
 from edgewise.data.tables import read_table
 from edgewise.errors import EdgewiseError
@@ -93,6 +95,17 @@ def test_a_file_that_is_none_is_a_sentence(tmp_path, name, data, sentence):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(EdgewiseError, match=sentence):
         joined(tmp_path / name)
+
+
+def test_a_disk_that_fails_while_a_file_is_read_is_a_sentence(tmp_path, monkeypatch):
+    def failing(*_):
+        yield ["a"]
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    monkeypatch.setattr(streams, "csv_reader", failing)
+    with pytest.raises(EdgewiseError, match=r"t\.csv cannot be read to its end \(Input/output"):
+        joined(tmp_path / "t.csv")
 
 
 def test_an_unknown_encoding_is_a_sentence(tmp_path):

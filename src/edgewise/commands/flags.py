@@ -15,7 +15,7 @@ Data = Annotated[
     list[str],
     typer.Argument(
         help="a data set's name, a folder with nodes.csv and edges.csv, those two files, "
-        "or a file of molecules"
+        "a graph as .graphml or .safetensors, or a file of molecules"
     ),
 ]
 Preset = Annotated[str | None, typer.Option(help=f"settings to start from: {', '.join(PRESETS)}")]

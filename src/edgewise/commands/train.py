@@ -41,8 +41,8 @@ def train(
         return
     if not data:
         raise EdgewiseError(
-            "there is nothing to train on; give a data set's name, a folder or tables of a graph, "
-            "or a file of molecules (edgewise train --help)"
+            "there is nothing to train on; give a data set's name, a folder, the tables or the "
+            "file of a graph, or a file of molecules (edgewise train --help)"
         )
     named, merged = chosen(preset, config, settings)
     first = merged.pop("seed", 0)

@@ -57,6 +57,10 @@ def stream_table(
                 raise EdgewiseError(f"{path} is not a .csv, .tsv, .parquet or .sdf file")
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise EdgewiseError(f"{path} is not a complete gzip file ({error})") from error
+        except OSError as error:
+            raise EdgewiseError(
+                f"{path} cannot be read to its end ({error.strerror or error}); copy it anew"
+            ) from error
 
 
 def _delimited(

@@ -38,7 +38,8 @@ def predict(
         smiles_column: Of the new molecules; without it that of the training, or one that is
             called so.
         encoding: Of new text files, if it is not that of the training.
-        tell: Called with what was mended in the tables of a graph.
+        tell: Called with what was mended in the tables of a graph, and with why its labels,
+            where it has any, do not stand beside the predictions.
 
     Returns:
         How many rows were predicted, and how many could not be.
@@ -62,10 +63,12 @@ def _predict_nodes(
     graph = read_graph(model, source, tell)
     names = list(graph.node_ids or map(str, range(graph.num_nodes)))
     prediction = model.predict_nodes(graph)
-    if graph.y is None:
-        columns = predicted_columns(model.task, prediction)
-    else:
-        columns = side_by_side(model.task, prediction, node_truth(model, graph))
+    columns = predicted_columns(model.task, prediction)
+    if graph.y is not None:
+        try:
+            columns = side_by_side(model.task, prediction, node_truth(model, graph))
+        except EdgewiseError as error:
+            tell(f"written without the truth beside the predictions: {error}")
     write({"id": names, **columns})
     return graph.num_nodes
 

@@ -46,8 +46,8 @@ def _heading(results: Results) -> Markup:
     ways = " and ".join(f"{protocol} ({what})" for protocol, what in PROTOCOL.items())
     told = (
         f"Table 2 has two protocols, {ways}, with up to {RUNS['cora']} runs for each cell. Table 3 "
-        f"has another random split for each of up to {RUNS['tox21']} runs. All settings are those "
-        "of the preset paper."
+        f"has another random split for each of up to {RUNS['tox21']} runs. Networks have the "
+        "settings of the preset paper, but for Weave, which has its own."
     )
     return element(
         "div",

@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from scipy.stats import t as student
@@ -39,7 +40,12 @@ class Difference:
 
 def cell(results: Results, part: str, dataset: str, split: str, protocol: str, row: str) -> Cell:
     """A cell of a table; no runs where nothing is known."""
-    values = list(results.values(part, dataset, split, protocol, row).values())
+    return summarise(results.values(part, dataset, split, protocol, row).values())
+
+
+def summarise(scores: Iterable[float]) -> Cell:
+    """Mean and spread of scores; NaN where there are too few of them."""
+    values = list(scores)
     if not values:
         return Cell(math.nan, math.nan, 0)
     spread = statistics.stdev(values) if len(values) > 1 else math.nan

@@ -1,18 +1,14 @@
-"""What is to be learnt from which rows: data as read, their truth and their split."""
+"""From a data set, files or a folder to a problem, and what the user should be told about it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
-from torch import Tensor
 
-from edgewise.data.chemistry import MoleculeCodes
+from edgewise.channels import go_both_ways
 from edgewise.data.citation import load_citation
 from edgewise.data.graph_files import load_graph, read_folder, read_graphml
-from edgewise.data.graph_reader import GraphReader
 from edgewise.data.graph_tables import learn_graph_reader
-from edgewise.data.molecule_splits import scaffold_split, split_by_column, split_by_file
 from edgewise.data.molecule_tables import (
     InvalidRow,
     MoleculeTable,
@@ -21,53 +17,17 @@ from edgewise.data.molecule_tables import (
     read_named,
     read_structures,
 )
-from edgewise.data.molecules import Featurizer, learn_featurizer
-from edgewise.data.packed import MoleculeSet, pack
 from edgewise.data.sources import Source
-from edgewise.data.splits import Split, load_split, random_split
 from edgewise.data.tables import Table, read_table
 from edgewise.errors import EdgewiseError, preview
 from edgewise.graph import Graph
+from edgewise.problems.problem import Problem, molecule_problem, node_problem
+from edgewise.problems.splitting import molecule_split, node_split
 from edgewise.recipe import Recipe
-from edgewise.tasks import Task, guess_task, with_scale
+from edgewise.tasks import Task, guess_task
 
 Show = Callable[[str, int, int | None], None]  # what is going on, how much is done, of how much
 _LABEL_NAMES = ("label", "class", "y")
-_SHARES = ("scaffold", "dense", "sparse", "molecules")
-
-
-@dataclass(frozen=True, eq=False)
-class NodeProblem:
-    """Nodes of one graph."""
-
-    graph: Graph
-    task: Task
-    truth: Tensor  # see Task
-    split: Split
-    reader: GraphReader | None  # None: the graph was not read from tables
-
-    @property
-    def ids(self) -> Sequence[str]:
-        """The name of each row."""
-        return self.graph.node_ids or [str(i) for i in range(self.graph.num_nodes)]
-
-
-@dataclass(frozen=True, eq=False)
-class MoleculeProblem:
-    """Molecules of one table."""
-
-    molecules: MoleculeSet
-    task: Task
-    truth: Tensor  # see Task
-    split: Split
-    featurizer: Featurizer
-
-    @property
-    def ids(self) -> Sequence[str]:
-        return self.molecules.smiles
-
-
-Problem = NodeProblem | MoleculeProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,31 +44,6 @@ def open_problem(source: Source, recipe: Recipe, progress: Show | None = None) -
     if source.kind == "molecules":
         return _open_molecules(source, recipe, progress)
     return _open_nodes(source, recipe)
-
-
-def node_problem(
-    graph: Graph, task: Task, split: Split, recipe: Recipe, reader: GraphReader | None = None
-) -> NodeProblem:
-    """Nodes of a graph that is there already."""
-    if graph.y is None:
-        raise EdgewiseError("the graph has no labels to learn from; give it y")
-    truth = graph.y if task.kind == "classification" else graph.y.float().reshape(-1, 1)
-    split = _of_known_rows(split, task, truth)
-    return NodeProblem(graph, _scaled(task, truth, split, recipe), truth, split, reader)
-
-
-def molecule_problem(
-    codes: MoleculeCodes, task: Task, truth: Tensor, split: Split, recipe: Recipe
-) -> MoleculeProblem:
-    """Molecules that were read already; the featuriser is learnt from the training part alone."""
-    if recipe.directed:
-        raise EdgewiseError("bonds have no direction; set directed = false for molecules")
-    split = _of_known_rows(split, task, truth)
-    featurizer = learn_featurizer(
-        codes, split.train.numpy(), kind=recipe.featurizer, threshold=recipe.pair_threshold
-    )
-    scaled = _scaled(task, truth, split, recipe)
-    return MoleculeProblem(pack(codes, featurizer), scaled, truth, split, featurizer)
 
 
 def read_graph_tables(source: Source, encoding: str) -> tuple[Table, Table, bool]:
@@ -166,10 +101,15 @@ def _open_nodes(source: Source, recipe: Recipe) -> Opened:
         )
         graph, read = reader.read(table, edges)
         notes.append(str(read))
+    if recipe.directed and graph.num_edges and go_both_ways(graph.edge_index, graph.edge_attr):
+        notes.append(
+            "every edge goes both ways with the same values, so there is no direction to learn "
+            "from; --no-directed makes one channel of each in place of three"
+        )
     task = _node_task(graph, target, recipe.task)
     assert graph.y is not None
     truth = graph.y if task.kind == "classification" else graph.y.reshape(-1, 1)
-    split = _node_split(recipe, task, truth, table)
+    split = node_split(recipe, task, truth, table)
     return Opened(node_problem(graph, task, split, recipe, reader), (str(graph), *notes))
 
 
@@ -189,7 +129,7 @@ def _open_molecules(source: Source, recipe: Recipe, progress: Show | None) -> Op
     truth = truth[torch.from_numpy(codes.rows)]
     if invalid:
         notes.append(left_out(invalid, len(rows)))
-    split = _molecule_split(recipe, task, truth, rows, codes)
+    split = molecule_split(recipe, task, truth, rows, codes)
     problem = molecule_problem(codes, task, truth, split, recipe)
     return Opened(problem, (str(problem.molecules), *notes), invalid)
 
@@ -233,80 +173,3 @@ def _node_task(graph: Graph, target: str, wanted: str) -> Task:
         return Task("regression", (target,))
     count = int(graph.y.max()) + 1
     return Task("classification", (target,), graph.class_names or tuple(map(str, range(count))))
-
-
-def _node_split(recipe: Recipe, task: Task, truth: Tensor, table: Table | None) -> Split:
-    if recipe.split_column:
-        if table is None:
-            raise EdgewiseError("split_column needs a nodes table; this graph has none")
-        return split_by_column(table, recipe.split_column)
-    if _is_file(recipe.split):
-        return load_split(recipe.split)
-    if recipe.split == "scaffold":
-        raise EdgewiseError("nodes have no scaffolds; choose dense, sparse or three shares")
-    return _drawn(recipe, task, truth)
-
-
-def _molecule_split(
-    recipe: Recipe, task: Task, truth: Tensor, rows: MoleculeTable, codes: MoleculeCodes
-) -> Split:
-    if recipe.split_column:
-        return split_by_column(rows.table, recipe.split_column, codes)
-    if _is_file(recipe.split):
-        return split_by_file(recipe.split, codes)
-    if recipe.split == "scaffold":
-        return scaffold_split(codes.smiles, seed=_split_seed(recipe))
-    return _drawn(recipe, task, truth)
-
-
-def _drawn(recipe: Recipe, task: Task, truth: Tensor) -> Split:
-    stratify = None
-    if recipe.stratify:
-        if truth.dim() > 1 and truth.size(1) > 1:
-            raise EdgewiseError("several targets cannot be balanced at once; set stratify = false")
-        stratify = truth.reshape(-1)
-    kind: str | list[float] = recipe.split
-    if "," in recipe.split:
-        try:
-            kind = [float(share) for share in recipe.split.split(",")]
-        except ValueError as error:
-            raise EdgewiseError(
-                f"split = {recipe.split!r} is not three shares; write 0.8,0.1,0.1"
-            ) from error
-    elif recipe.split not in _SHARES:
-        raise EdgewiseError(
-            f"split = {recipe.split!r} is not known; choose {', '.join(_SHARES)}, three shares "
-            "such as 0.8,0.1,0.1, or a JSON file that exists"
-        )
-    rows = task.labelled_rows(truth)
-    return random_split(rows, kind, seed=_split_seed(recipe), stratify=stratify)
-
-
-def _split_seed(recipe: Recipe) -> int:
-    return recipe.seed if recipe.split_seed is None else recipe.split_seed
-
-
-def _is_file(split: str) -> bool:
-    return split.endswith(".json") or Path(split).is_file()
-
-
-def _of_known_rows(split: Split, task: Task, truth: Tensor) -> Split:
-    """The split without rows of which nothing is known."""
-    beyond = [int(r) for part in split.parts().values() for r in part[part >= len(truth)]]
-    if beyond:
-        raise EdgewiseError(
-            f"the split names row(s) {preview(beyond)}, but there are {len(truth)}, counted from 0"
-        )
-    known = torch.zeros(len(truth), dtype=torch.bool)
-    known[task.labelled_rows(truth)] = True
-    kept = Split(**{name: rows[known[rows]] for name, rows in split.parts().items()})
-    if not len(kept.train):
-        raise EdgewiseError(
-            f"no row with a known target is left for training ({kept}); give more rows, or another "
-            "split"
-        )
-    return kept
-
-
-def _scaled(task: Task, truth: Tensor, split: Split, recipe: Recipe) -> Task:
-    return with_scale(task, truth[split.train], recipe.scale_targets)

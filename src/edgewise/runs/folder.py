@@ -1,0 +1,153 @@
+"""The run folder and what it was started with."""
+
+import json
+import platform
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from edgewise import __version__
+from edgewise.data.sources import Source
+from edgewise.errors import EdgewiseError, preview
+from edgewise.files import LOCK, write_atomically
+from edgewise.fitted import Fitted, load_model
+from edgewise.problems import Opened, Show, open_problem
+from edgewise.recipe import Recipe, load_recipe
+
+FORMAT = "edgewise run 1"
+_METRICS = frozenset(
+    {"finished", "headline", "lower_is_better", "epochs", "best_epochs", "seconds"}
+    | {"train", "validation", "test"}
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder and what its ``recipe.json`` says."""
+
+    folder: Path
+    source: Source
+    recipe: Recipe
+    preset: str
+    checksum: str  # of the data
+    versions: dict[str, str]
+    command: str
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What ``metrics.json`` says."""
+        path = self.folder / "metrics.json"
+        cure = f"edgewise train --resume {self.folder}"
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise EdgewiseError(
+                f"{self.folder} has no results yet; finish it with {cure}"
+            ) from error
+        except (OSError, ValueError) as error:
+            raise EdgewiseError(f"{path} is damaged ({error}); delete it and run {cure}") from error
+        lacking = _METRICS.difference(content if isinstance(content, dict) else ())
+        if lacking:
+            raise EdgewiseError(
+                f"{path} is damaged (no {preview(sorted(lacking))}); delete it and run {cure}"
+            )
+        return content
+
+    @property
+    def finished(self) -> bool:
+        return (self.folder / "metrics.json").exists() and bool(self.metrics["finished"])
+
+    def model(self) -> Fitted:
+        return load_model(self.folder)
+
+
+def start_run(folder: str | Path, source: Source, recipe: Recipe, preset: str, command: str) -> Run:
+    """Make a run folder; one that holds something already is refused."""
+    folder, source = Path(folder), source.absolute()
+    run = Run(folder, source, recipe, preset, source.checksum(), _versions(), command)
+    check_free(folder)
+    content = {
+        "format": FORMAT,
+        "data": {"form": source.form, "places": source.places, "sha256": run.checksum},
+        "preset": preset,
+        "recipe": recipe.to_json(),
+        "versions": run.versions,
+        "command": command,
+    }
+    write_atomically(folder / "recipe.json", json.dumps(content, indent=1))
+    return run
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder that holds something already."""
+    if folder.exists() and (
+        not folder.is_dir() or any(path.name != LOCK for path in folder.iterdir())
+    ):
+        raise EdgewiseError(
+            f"{folder} exists already and is not empty; choose another --out, or go on with "
+            f"edgewise train --resume {folder}"
+        )
+
+
+def open_run(folder: str | Path) -> Run:
+    """Read what a run folder was started with."""
+    path = Path(folder) / "recipe.json"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise EdgewiseError(f"it says {content['format']!r}, expected {FORMAT!r}")
+        data = content["data"]
+        return Run(
+            Path(folder),
+            Source(str(data["form"]), tuple(str(place) for place in data["places"])),
+            load_recipe(content["recipe"]),
+            str(content["preset"]),
+            str(data["sha256"]),
+            dict(content["versions"]),
+            str(content["command"]),
+        )
+    except FileNotFoundError as error:
+        raise EdgewiseError(
+            f"{folder} is not the folder of a run; it has no recipe.json"
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise EdgewiseError(f"{path} cannot be used ({error}); start the run again") from error
+
+
+def check_data(run: Run) -> None:
+    """Refuse to go on with data that are not those the run started with."""
+    if run.source.checksum() != run.checksum:
+        raise EdgewiseError(
+            f"{run.source} has changed since {run.folder} was started; put the old data back, or "
+            "start a new run"
+        )
+
+
+def reopen(run: Run, progress: Show | None = None) -> Opened:
+    """The problem of a run from the data it started with, split as it was then."""
+    check_data(run)
+    split, recipe = run.folder / "splits.json", run.recipe
+    if split.exists():
+        # The column that told the split stays out of the features.
+        ignore = (*recipe.ignore, *filter(None, (recipe.split_column,)))
+        recipe = replace(recipe, split=str(split), split_column="", ignore=ignore)
+    return open_problem(run.source, recipe, progress)
+
+
+def forget_untrained(run: Run) -> None:
+    """Take back what a run left in its folder, unless something was trained."""
+    if (run.folder / "checkpoint").exists() or (run.folder / "metrics.json").exists():
+        return
+    for name in ("recipe.json", "splits.json", "invalid.csv"):
+        (run.folder / name).unlink(missing_ok=True)
+
+
+def _versions() -> dict[str, str]:
+    found = {"edgewise": __version__, "python": platform.python_version()}
+    for package in ("torch", "numpy", "numba", "rdkit"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

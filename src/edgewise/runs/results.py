@@ -1,0 +1,82 @@
+"""What a trained run leaves behind: model, history, predictions, metrics."""
+
+import csv
+import io
+import json
+import shutil
+
+from edgewise.data.splits import Split
+from edgewise.files import write_atomically
+from edgewise.fitted import Fitted
+from edgewise.metrics import score
+from edgewise.predictions import side_by_side
+from edgewise.problems import MoleculeProblem, Problem
+from edgewise.runs.folder import Run
+from edgewise.training import Fitting
+
+
+def write_results(
+    run: Run, problem: Problem, model: Fitted, fittings: list[Fitting], seconds: float
+) -> None:
+    """Write everything a run leaves behind; ``metrics.json`` comes last, and ends the run."""
+    finished = len(fittings) == run.recipe.ensemble and all(f.done for f in fittings)
+    task, truth = problem.task, problem.truth.numpy()
+    prediction = model.predict_problem(problem)
+    columns = {
+        **_row_names(problem),
+        "split": _subset_of_row(problem.split, len(truth)),
+        **side_by_side(task, prediction, truth),
+    }
+    model.save(run.folder)
+    write_atomically(run.folder / "history.csv", _csv(_history(fittings, task.headline)))
+    write_atomically(run.folder / "predictions.csv", _csv(columns))
+    metrics = {
+        "finished": finished,
+        "task": task.kind,
+        "headline": task.headline,
+        "lower_is_better": task.lower_is_better,
+        "epochs": [len(fitting.history) for fitting in fittings],
+        "best_epochs": [fitting.best.number for fitting in fittings if fitting.best],
+        "seconds": round(seconds, 3),
+        **{
+            name: score(task, prediction.mean[rows], truth[rows])
+            for name, rows in ((n, part.numpy()) for n, part in problem.split.parts().items())
+        },
+    }
+    write_atomically(run.folder / "metrics.json", json.dumps(metrics, indent=1))
+    if finished:
+        shutil.rmtree(run.folder / "checkpoint")
+
+
+def _row_names(problem: Problem) -> dict[str, list[str]]:
+    if isinstance(problem, MoleculeProblem):
+        rows = [str(row) for row in problem.molecules.rows.tolist()]
+        return {"row": rows, "smiles": list(problem.ids)}
+    return {"id": list(problem.ids)}
+
+
+def _subset_of_row(split: Split, count: int) -> list[str]:
+    subset = [""] * count
+    for name, rows in split.parts().items():
+        for row in rows.tolist():
+            subset[row] = name
+    return subset
+
+
+def _history(fittings: list[Fitting], headline: str) -> dict[str, list[str]]:
+    lines = [(fitting.trainer.member, epoch) for fitting in fittings for epoch in fitting.history]
+    return {
+        "member": [str(member) for member, _ in lines],
+        "epoch": [str(epoch.number) for _, epoch in lines],
+        "train_loss": [repr(epoch.train_loss) for _, epoch in lines],
+        "validation_loss": [repr(epoch.validation_loss) for _, epoch in lines],
+        f"validation_{headline}": [repr(epoch.validation_score) for _, epoch in lines],
+    }
+
+
+def _csv(columns: dict[str, list[str]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()

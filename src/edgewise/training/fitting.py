@@ -1,0 +1,117 @@
+"""A model on its way from epoch to epoch, so that it can be stopped and continued anywhere."""
+
+import math
+from dataclasses import astuple, dataclass
+
+import torch
+from torch import Tensor
+
+from edgewise.errors import EdgewiseError
+from edgewise.metrics import headline
+from edgewise.problems import Problem
+from edgewise.recipe import Recipe
+from edgewise.training.trainers import Trainer, make_trainer
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One line of a run's history. NaN stands for what was not measured."""
+
+    number: int
+    train_loss: float
+    validation_loss: float
+    validation_score: float  # the task's headline metric
+
+
+class Fitting:
+    """A model on its way: history and best weights so far, and all of it as tensors."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer, self.recipe = trainer, trainer.recipe
+        self.history: list[Epoch] = []
+        self.best_weights = self._weights()
+
+    @property
+    def best(self) -> Epoch | None:
+        """The epoch whose weights count: of the lowest validation loss, or the last one."""
+        if not len(self.trainer.split.validation):
+            return self.history[-1] if self.history else None
+        return min(self.history, key=lambda epoch: epoch.validation_loss, default=None)
+
+    @property
+    def done(self) -> bool:
+        """Whether the epochs are used up, or nothing got better for ``patience`` of them."""
+        best, count = self.best, len(self.history)
+        if best is None or count < self.recipe.epochs:
+            return best is not None and count - best.number >= self.recipe.patience
+        return True
+
+    def step(self) -> Epoch:
+        """Train one more epoch and validate."""
+        number = len(self.history) + 1
+        train_loss = self.trainer.train_epoch(number)
+        loss, validation_score = self._validated()
+        validated = len(self.trainer.split.validation) > 0
+        if not math.isfinite(train_loss) or (validated and not math.isfinite(loss)):
+            raise EdgewiseError(
+                f"training went astray in epoch {number} (loss {train_loss}); lower the "
+                f"learning_rate, which is {self.recipe.learning_rate:g}"
+            )
+        epoch = Epoch(number, train_loss, loss, validation_score)
+        self.history.append(epoch)
+        if self.best is epoch:
+            self.best_weights = self._weights()
+        return epoch
+
+    def _validated(self) -> tuple[float, float]:
+        task, rows = self.trainer.task, self.trainer.split.validation
+        if not len(rows):
+            return math.nan, math.nan
+        outputs, truth = self.trainer.validation_outputs(), self.trainer.truth[rows]
+        # Weighed like the training loss, for it decides about the same thing.
+        loss = float(task.loss(outputs, truth, self.trainer.weight))
+        return loss, headline(task, task.meaning(outputs).numpy(), truth.numpy())
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {k: v.detach().clone() for k, v in self.trainer.model.state_dict().items()}
+
+    def restore_best(self) -> None:
+        """Put the best weights into the model."""
+        self.trainer.model.load_state_dict(self.best_weights)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that the next epoch depends on."""
+        lines = [astuple(epoch) for epoch in self.history]
+        state = self.trainer.optimizer.state_dict()["state"]
+        return {
+            "history": torch.tensor(lines, dtype=torch.float64).reshape(-1, 4),
+            **{f"model.{k}": v for k, v in self._weights().items()},
+            **{f"best.{k}": v for k, v in self.best_weights.items()},
+            **{f"adam.{i}.{k}": v for i, slots in state.items() for k, v in slots.items()},
+        }
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Continue where :meth:`tensors` was taken."""
+        self.history = [Epoch(int(n), *rest) for n, *rest in tensors["history"].tolist()]
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition(".")
+            if part in parts:
+                parts[part][rest] = tensor
+        self.trainer.model.load_state_dict(parts["model"])
+        self.best_weights = parts["best"]
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in parts["adam"].items():
+            index, _, slot = name.partition(".")
+            state.setdefault(int(index), {})[slot] = tensor
+        optimizer = self.trainer.optimizer
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
+def fit_member(problem: Problem, recipe: Recipe, member: int = 0) -> Fitting:
+    """Train one model to its end; its best weights are in place."""
+    fitting = Fitting(make_trainer(problem, recipe, member))
+    while not fitting.done:
+        fitting.step()
+    fitting.restore_best()
+    return fitting
