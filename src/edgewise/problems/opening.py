@@ -104,7 +104,7 @@ def _open_nodes(source: Source, recipe: Recipe) -> Opened:
     if recipe.directed and graph.num_edges and go_both_ways(graph.edge_index, graph.edge_attr):
         notes.append(
             "every edge goes both ways with the same values, so there is no direction to learn "
-            "from; --no-directed makes one channel of each in place of three"
+            "from; --no-directed makes one channel of each column, in place of three"
         )
     task = _node_task(graph, target, recipe.task)
     assert graph.y is not None
