@@ -145,10 +145,19 @@ def test_the_commands_run_as_printed(tmp_path):
     assert (tmp_path / "runs" / "logp-0" / "report.html").exists()
 
 
-def test_every_linked_file_is_there():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
+def headings(path):
+    """The anchors of a document, as its headings make them."""
+    titles = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_linked_file_and_heading_is_there():
+    links = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", README)
+    assert any(anchor for _, anchor in links)
+    for target, anchor in links:
         if not target.startswith("http"):
             assert (ROOT / target).exists(), target
+            assert not anchor or anchor in headings(ROOT / target), (target, anchor)
 
 
 def test_the_layer_example_beats_the_ceiling_it_prints():
