@@ -64,11 +64,14 @@ def test_help_names_every_command():
         (("reproduce", "--dataset", "coral"), "'coral' is not in the paper"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_exit_code_2(arguments, sentence):
-    done = run(*arguments)
+def test_a_mistake_is_one_sentence_and_exit_code_2_and_leaves_nothing(
+    arguments, sentence, tmp_path
+):
+    done = run(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unknown_command_is_exit_code_2():

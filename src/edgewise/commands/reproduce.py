@@ -47,12 +47,12 @@ def reproduce(
     console = Console(quiet=quiet)
     if out is not None and out.exists() and not out.is_dir():
         raise EdgewiseError(f"{out} is a file; name a folder for page, tables and figure")
+    asked = plan(dataset or list(RUNS), rows or (), runs, protocol or PROTOCOLS, split or SPLITS)
     found = Results(results)
     if runs != 0:
         found.check_writable()
     if found.outdated:
         console.tell(f"{found.outdated} results were made with other settings and do not count")
-    asked = plan(dataset or list(RUNS), rows or (), runs, protocol or PROTOCOLS, split or SPLITS)
     missing = len(found.missing(asked))
     console.tell(f"{len(asked) - missing} of {len(asked)} runs are there; {missing} to do")
     interrupt = Interrupt(console, ends="the runs under way")
