@@ -29,12 +29,12 @@ from torch.nn.functional import cross_entropy, dropout, elu
 from torch_geometric.nn import GATConv, GCNConv
 from torch_geometric.utils import to_undirected
 
+from edgewise.core.recipe import Recipe
 from edgewise.data.citation import load_citation
 from edgewise.data.splits import Split, random_split
-from edgewise.graph import Graph
-from edgewise.models import VARIANTS
+from edgewise.graphs.graph import Graph
+from edgewise.nn.networks import VARIANTS
 from edgewise.problems import node_problem
-from edgewise.recipe import Recipe
 from edgewise.tasks import Task
 from edgewise.training import Fitting, make_trainer
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import torch
 
-from edgewise.graph import Graph
+from edgewise.graphs.graph import Graph
 from edgewise.kernels.backend import set_num_threads
-from edgewise.layers import ChannelAttention
+from edgewise.nn.layers import ChannelAttention
 from edgewise.paper.experiments import Data, Experiment, load_data, make_problem, scores
 from edgewise.paper.printed import CITATION, SPLITS
 from edgewise.training import Fitting, make_trainer

@@ -26,13 +26,13 @@ import numpy as np
 import torch
 from memory import peak_gib
 
-from edgewise.channels import add_self_loops, directed_channels
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.recipe import Recipe
 from edgewise.data.splits import random_split
-from edgewise.errors import EdgewiseError
-from edgewise.graph import Graph
-from edgewise.normalization import doubly_stochastic
+from edgewise.graphs.channels import add_self_loops, directed_channels
+from edgewise.graphs.graph import Graph
+from edgewise.nn.normalization import doubly_stochastic
 from edgewise.problems import node_problem
-from edgewise.recipe import Recipe
 from edgewise.tasks import Task
 from edgewise.training import Fitting, make_trainer
 

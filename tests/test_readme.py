@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from edgewise.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError
 from edgewise.paper.networks import count_networks
 
 ROOT = Path(__file__).parents[1]
@@ -64,7 +64,7 @@ def commands(block):
 def run(arguments, folder):
     assert arguments[0] == "edgewise"
     done = subprocess.run(
-        [sys.executable, "-m", "edgewise.cli", *arguments[1:]],
+        [sys.executable, "-m", "edgewise", *arguments[1:]],
         cwd=folder,
         capture_output=True,
         text=True,

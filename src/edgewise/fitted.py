@@ -9,16 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.files import write_atomically
+from edgewise.core.recipe import Recipe, load_recipe
 from edgewise.data.chemistry import MoleculeCodes
 from edgewise.data.graph_reader import GraphReader, load_graph_reader
 from edgewise.data.molecules import Featurizer, load_featurizer
 from edgewise.data.packed import MoleculeSet, pack
-from edgewise.errors import EdgewiseError, preview
-from edgewise.files import write_atomically
-from edgewise.graph import Graph
-from edgewise.models import GraphModel, Network, NodeModel
+from edgewise.graphs.graph import Graph
+from edgewise.nn.networks import GraphModel, Network, NodeModel
 from edgewise.problems import MoleculeProblem, NodeProblem, Problem
-from edgewise.recipe import Recipe, load_recipe
 from edgewise.tasks import Task
 from edgewise.training import EVALUATION_BATCH, build_model, graph_inputs, molecule_outputs
 

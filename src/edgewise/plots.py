@@ -8,9 +8,9 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from edgewise.errors import EdgewiseError
-from edgewise.files import write_atomically
-from edgewise.graph import Graph
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import write_atomically
+from edgewise.graphs.graph import Graph
 
 
 def class_counts(graph: Graph, rows: Tensor) -> dict[str, int]:

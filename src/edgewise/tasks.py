@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
+from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.columns import mostly_numbers, scale_of
 from edgewise.data.labels import Labels, learn_labels
 from edgewise.data.tables import MISSING, Table, as_number
-from edgewise.errors import EdgewiseError, preview
 
 
 @dataclass(frozen=True)

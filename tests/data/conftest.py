@@ -1,7 +1,7 @@
 import pytest
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.store import open_files
-from edgewise.errors import EdgewiseError
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.catalogue import Edition
 from edgewise.data.citation import (
     _assemble,
@@ -15,7 +16,6 @@ from edgewise.data.citation import (
     parse_pubmed_nodes,
 )
 from edgewise.data.store import StoredFile
-from edgewise.errors import EdgewiseError
 
 PATH = Path("toy")
 CONTENT = b"31\t0\t1\tOld\nbrin98\t1\t1\tNew\n007\t0\t0\tOld\n"

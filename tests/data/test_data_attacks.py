@@ -7,6 +7,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.archives import gunzip, take_members
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.citation import (
@@ -20,7 +21,6 @@ from edgewise.data.graph_tables import learn_graph_reader
 from edgewise.data.molecules import load_featurizer
 from edgewise.data.splits import load_split
 from edgewise.data.tables import parse_text
-from edgewise.errors import EdgewiseError
 
 PATH = Path("attack")
 TABLE_PIECES = st.sampled_from(

@@ -6,10 +6,10 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from edgewise.cli import app
-from edgewise.commands.datasets import datasets
+from edgewise.cli.app import app
+from edgewise.cli.datasets import datasets
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.catalogue import CATALOGUE
-from edgewise.errors import EdgewiseError
 
 
 def run(app, *arguments: str) -> str:
@@ -35,7 +35,7 @@ def test_fetching_an_unknown_name_is_a_sentence():
 
 def test_the_command_modules_import_nothing_heavy():
     code = (
-        "import sys, edgewise.commands.datasets, edgewise.commands.check;"
+        "import sys, edgewise.cli.datasets, edgewise.cli.check;"
         "heavy = {'torch', 'numpy', 'rdkit', 'sklearn', 'matplotlib', 'pandas'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

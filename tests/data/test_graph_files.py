@@ -7,6 +7,7 @@ from safetensors.torch import save_file
 from torch_geometric.data import Data
 
 from edgewise import Graph, from_pyg, to_pyg
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.graph_files import (
     load_graph,
     read_folder,
@@ -15,7 +16,6 @@ from edgewise.data.graph_files import (
     tables_from_networkx,
 )
 from edgewise.data.graph_tables import learn_graph_reader
-from edgewise.errors import EdgewiseError
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.graph_reader import load_graph_reader
 from edgewise.data.graph_tables import learn_graph_reader
 from edgewise.data.tables import parse_text
-from edgewise.errors import EdgewiseError
 
 NODES = """id,age,city,about,label
 a,30,Rome,"graphs, and red wine and more",yes

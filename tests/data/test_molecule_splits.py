@@ -2,6 +2,7 @@
 
 import pytest
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.molecule_splits import (
     scaffold_split,
@@ -11,7 +12,6 @@ from edgewise.data.molecule_splits import (
 )
 from edgewise.data.splits import given_split
 from edgewise.data.tables import parse_text
-from edgewise.errors import EdgewiseError
 
 RINGS = ["c1ccccc1", "c1ccncc1", "C1CCCCC1", "C1CCNCC1", "c1ccoc1", "c1ccsc1", "C1CC1", "C1CCC1"]
 SMILES = [f"{'C' * n}{ring}" for ring in RINGS for n in range(1, 6)]

@@ -6,13 +6,13 @@ import numpy as np
 import pandas
 import pytest
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.molecule_tables import (
     read_molecules,
     read_named,
     read_structures,
     write_invalid,
 )
-from edgewise.errors import EdgewiseError
 
 CSV = (
     'name,SMILES,logp,active\n"acid, acetic",CC(=O)O,-0.2,1\nnothing,C(,,0\nsalt,[Na+].[Cl-],1.5,\n'

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.molecules import Featurizer, learn_featurizer, load_featurizer
-from edgewise.errors import EdgewiseError
 
 ETHANOL, BENZOATE, ACETYLENE = "CCO", "[O-]C(=O)c1ccccc1", "C#C"
 

@@ -6,10 +6,10 @@ import torch
 from torch_geometric.data import Batch as PygBatch
 from torch_geometric.data import Data
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.molecules import learn_featurizer
 from edgewise.data.packed import pack
-from edgewise.errors import EdgewiseError
 
 SMILES = ["CCO", "[Na+]", "c1ccccc1O", "bad(", "C#N", "CC(=O)[O-].[K+]", "C"]
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from hypothesis import given
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.splits import Split, fractions_of, given_split, load_split, random_split
-from edgewise.errors import EdgewiseError
 
 
 @given(

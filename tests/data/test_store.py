@@ -13,11 +13,11 @@ import zipfile
 
 import pytest
 
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import write_atomically
 from edgewise.data.archives import gunzip
 from edgewise.data.catalogue import CATALOGUE, DataFile, Dataset, Edition, dataset
 from edgewise.data.store import fetch, open_files, verify
-from edgewise.errors import EdgewiseError
-from edgewise.files import write_atomically
 
 WORDS, LINKS = b"a\t1\nb\t0\n", b"a\tb\n"
 

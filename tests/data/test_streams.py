@@ -5,10 +5,10 @@ import gzip
 
 import pytest
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data import streams
 from edgewise.data.streams import stream_table
 from edgewise.data.tables import read_table
-from edgewise.errors import EdgewiseError
 
 
 def joined(path, **options):

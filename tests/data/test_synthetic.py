@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.synthetic import direction_and_kind_graph
-from edgewise.errors import EdgewiseError
 
 PAPERS = 1500
 

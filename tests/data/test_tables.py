@@ -7,6 +7,7 @@ import numpy as np
 import pandas
 import pytest
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.streams import stream_table
 from edgewise.data.tables import (
     as_number,
@@ -15,7 +16,6 @@ from edgewise.data.tables import (
     table_from_columns,
     table_from_frame,
 )
-from edgewise.errors import EdgewiseError
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.catalogue import CATALOGUE, DataFile, Dataset, Edition, dataset
 from edgewise.data.store import fetch, open_files, verify
 from edgewise.data.wheels import WHEELS, Wheel, files_from_wheel
-from edgewise.errors import EdgewiseError
 
 SHA_OF_AB = "sha256:fb8e20fc2e4c3f248c60c39bd652f3c1347298bb977b8b4d5903b85055620603"
 

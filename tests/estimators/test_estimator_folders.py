@@ -11,8 +11,8 @@ import pytest
 from toys import CARBONS, FAMILY, NODES, QUICK, RING, SMILES, bits
 
 from edgewise import MoleculeClassifier, MoleculeRegressor, NodeClassifier, make_recipe
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.sources import find_source
-from edgewise.errors import EdgewiseError
 from edgewise.problems import open_problem
 from edgewise.runs import start_run, train_run
 

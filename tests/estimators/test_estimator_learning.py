@@ -12,7 +12,7 @@ from sklearn.metrics import r2_score
 from toys import CARBONS, FAMILY, LEARN, NODES, QUICK, RING, SMILES, bits
 
 from edgewise import Graph, MoleculeClassifier, MoleculeRegressor, NodeClassifier, NodeRegressor
-from edgewise.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError
 
 
 def test_nodes_are_classified(graph):

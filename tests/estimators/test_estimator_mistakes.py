@@ -8,7 +8,7 @@ import pytest
 from toys import CARBONS, FAMILY, QUICK, SMILES, bits
 
 from edgewise import MoleculeClassifier, MoleculeRegressor, NodeClassifier
-from edgewise.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError
 
 
 def test_a_molecule_that_cannot_be_read_is_named_when_fitting():

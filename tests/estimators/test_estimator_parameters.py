@@ -11,7 +11,7 @@ from sklearn.utils import estimator_checks
 from toys import CARBONS, ESTIMATORS, SMILES
 
 from edgewise import MoleculeRegressor, NodeClassifier, Recipe, make_recipe
-from edgewise.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

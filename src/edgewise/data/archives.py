@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Collection
 from pathlib import PurePosixPath
 
-from edgewise.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError
 
 LARGEST = 512 * 2**20  # bytes; ten times the largest file, so that a zip bomb ends here
 

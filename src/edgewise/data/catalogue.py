@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from edgewise.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError
 
 _LINQS = "https://linqs-data.soe.ucsc.edu/public"
 _DEEPCHEM = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from edgewise.errors import EdgewiseError, missing_extra
+from edgewise.core.errors import EdgewiseError, missing_extra
 
 ATOM_CODES = (
     *("element", "degree", "hydrogens", "charge", "in_ring", "aromatic"),

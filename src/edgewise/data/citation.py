@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.catalogue import dataset
 from edgewise.data.store import StoredFile, open_files
-from edgewise.errors import EdgewiseError
-from edgewise.graph import Graph
+from edgewise.graphs.graph import Graph
 
 # What the PubMed file numbers 1, 2, 3, by the README that comes with it.
 _DIABETES = {"1": "experimental", "2": "type 1", "3": "type 2"}

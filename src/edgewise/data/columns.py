@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.tables import MISSING, Table, as_number
-from edgewise.errors import EdgewiseError, preview
 
 if TYPE_CHECKING:
     import scipy.sparse

@@ -6,8 +6,8 @@ import urllib.request
 from collections.abc import Callable, Collection
 from pathlib import PurePosixPath
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.archives import LARGEST, gunzip, take_members
-from edgewise.errors import EdgewiseError
 
 Progress = Callable[[str, int, int | None], None]  # what, done so far, in all (if known)
 

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgewise.core.errors import EdgewiseError, missing_extra, preview
+from edgewise.core.files import write_atomically
 from edgewise.data.tables import Table, read_table, table_from_columns
-from edgewise.errors import EdgewiseError, missing_extra, preview
-from edgewise.files import write_atomically
-from edgewise.graph import Graph
+from edgewise.graphs.graph import Graph
 
 if TYPE_CHECKING:
     import networkx

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import write_atomically
 from edgewise.data import columns
 from edgewise.data.columns import Column
 from edgewise.data.labels import Labels
 from edgewise.data.tables import Table
-from edgewise.errors import EdgewiseError
-from edgewise.files import write_atomically
-from edgewise.graph import Graph
+from edgewise.graphs.graph import Graph
 
 _FORMAT = "edgewise graph reader 1"
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data import columns
 from edgewise.data.columns import Column
 from edgewise.data.graph_reader import GraphReader
 from edgewise.data.labels import learn_labels
 from edgewise.data.tables import Table
-from edgewise.errors import EdgewiseError, preview
 
 _POLICIES = {
     "missing": ("error", "mean"),

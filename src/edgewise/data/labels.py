@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.tables import MISSING, Table, as_number
-from edgewise.errors import EdgewiseError, preview
 
 _MOST_NUMBERED_CLASSES = 20
 

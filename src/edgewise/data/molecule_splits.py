@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.chemistry import MoleculeCodes, require_rdkit
 from edgewise.data.splits import Split, fractions_of, load_split
 from edgewise.data.tables import Table
-from edgewise.errors import EdgewiseError, preview
 
 # Words people use for the three subsets, in any case.
 _WORDS = {

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.files import write_atomically
 from edgewise.data.archives import gunzip
 from edgewise.data.catalogue import dataset
 from edgewise.data.chemistry import MoleculeCodes, read_smiles, sdf_records
 from edgewise.data.store import open_files
 from edgewise.data.tables import Table, parse_text, read_table, table_from_columns
-from edgewise.errors import EdgewiseError, preview
-from edgewise.files import write_atomically
 
 ON_INVALID = ("error", "skip")
 _SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "mol", "structure")

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import write_atomically
 from edgewise.data.chemistry import ATOM_CODES, BOND_CODES, BOND_ORDERS, MoleculeCodes
-from edgewise.errors import EdgewiseError
-from edgewise.files import write_atomically
 
 # Atomic numbers of the elements that have a place of their own; every other shares the last.
 _PAPER_ELEMENTS = {

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.chemistry import MoleculeCodes
 from edgewise.data.molecules import Featurizer
-from edgewise.errors import EdgewiseError, preview
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.catalogue import CATALOGUE
 from edgewise.data.store import open_files
-from edgewise.errors import EdgewiseError, preview
 
 
 @dataclass(frozen=True)

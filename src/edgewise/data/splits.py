@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgewise.errors import EdgewiseError, preview
-from edgewise.files import write_atomically
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.files import write_atomically
 
 Fractions = tuple[float, float, float]  # training, validation, test
 

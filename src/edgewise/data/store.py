@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import write_atomically
 from edgewise.data.archives import gunzip
 from edgewise.data.catalogue import DataFile, Dataset, Edition, dataset
 from edgewise.data.download import Progress, Unreached, files_from_address
 from edgewise.data.wheels import WHEELS, files_from_wheel
-from edgewise.errors import EdgewiseError
-from edgewise.files import write_atomically
 
 logger = logging.getLogger("edgewise.data")
 

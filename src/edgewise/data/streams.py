@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from edgewise.core.errors import EdgewiseError, missing_extra
 from edgewise.data.chemistry import sdf_records
 from edgewise.data.tables import (
     DELIMITERS,
@@ -19,7 +20,6 @@ from edgewise.data.tables import (
     is_blank,
     table_from_columns,
 )
-from edgewise.errors import EdgewiseError, missing_extra
 
 ROWS = 1024  # in a stretch
 _SDF_FIELD = re.compile(rb">.*<(.+)>")

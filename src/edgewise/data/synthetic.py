@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from edgewise.errors import EdgewiseError
-from edgewise.graph import Graph
+from edgewise.core.errors import EdgewiseError
+from edgewise.graphs.graph import Graph
 
 KINDS = ("supports", "disputes")
 # How a paper meets its four groups of neighbours: (it cites them, kind of citation). The first

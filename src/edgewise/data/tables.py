@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgewise.core.errors import EdgewiseError, missing_extra, preview
+from edgewise.core.missing import is_missing
 from edgewise.data.archives import gunzip
-from edgewise.errors import EdgewiseError, missing_extra, preview
 
 if TYPE_CHECKING:
     import pandas
@@ -177,16 +178,6 @@ def _parse_parquet(data: bytes, path: str) -> Table:
 
 def _cell(value: Any) -> str:
     return "" if is_missing(value) else str(value)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value of any sort stands for nothing: None, NaN, NaT or pandas' NA."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # NA is neither equal nor unequal to itself
-        return True
-    except ValueError:  # many values, not one
-        return False
 
 
 def _decoded(data: bytes, path: str, encoding: str) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.archives import take_members
-from edgewise.errors import EdgewiseError
 
 Files = dict[str, bytes]  # contents by file name
 

@@ -13,8 +13,10 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import write_atomically
+from edgewise.core.recipe import Recipe, make_recipe
 from edgewise.data.splits import Split, random_split
-from edgewise.errors import EdgewiseError
 from edgewise.estimators.parameters import KNOBS, plain
 from edgewise.estimators.targets import (
     Target,
@@ -24,11 +26,9 @@ from edgewise.estimators.targets import (
     number_columns,
     settled,
 )
-from edgewise.files import write_atomically
 from edgewise.fitted import Fitted, fitted, load_model
 from edgewise.metrics import headline
 from edgewise.problems import Problem
-from edgewise.recipe import Recipe, make_recipe
 from edgewise.training import Epoch, fit_member
 
 FORMAT = "edgewise estimator 1"

@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.missing import is_missing
 from edgewise.data.chemistry import MoleculeCodes, read_smiles, require_rdkit
-from edgewise.data.tables import is_missing
-from edgewise.errors import EdgewiseError
 from edgewise.estimators.base import Classifier, Estimator, Regressor, check_lengths, given_parts
 from edgewise.estimators.parameters import recipe_parameters
 from edgewise.estimators.targets import Target, class_target, value_target, yes_or_no_target

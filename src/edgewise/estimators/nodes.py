@@ -9,11 +9,11 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from edgewise.errors import EdgewiseError, preview
+from edgewise.core.errors import EdgewiseError, preview
 from edgewise.estimators.base import Classifier, Estimator, Regressor, check_lengths, given_parts
 from edgewise.estimators.parameters import recipe_parameters
 from edgewise.estimators.targets import Target, class_target, settled, value_target
-from edgewise.graph import Graph
+from edgewise.graphs.graph import Graph
 from edgewise.problems import node_problem
 
 _OWN = {

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edgewise.recipe import PRESETS, Recipe
+from edgewise.core.recipe import PRESETS, Recipe
 
 KNOBS = tuple(
     knob.name for knob in fields(Recipe) if knob.metadata["group"] in ("model", "training")

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgewise.data.tables import is_missing
-from edgewise.errors import EdgewiseError, preview
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.missing import is_missing
 from edgewise.tasks import Task
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.molecule_tables import (
     MoleculeTable,
     left_out,
@@ -13,7 +14,6 @@ from edgewise.data.molecule_tables import (
     read_structures,
 )
 from edgewise.data.sources import Source, find_source
-from edgewise.errors import EdgewiseError
 from edgewise.fitted import Fitted, load_model
 from edgewise.jobs.new_data import Tell, check_kind, node_truth, read_graph, reading
 from edgewise.metrics import Metrics, score

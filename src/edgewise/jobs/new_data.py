@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.citation import load_citation
 from edgewise.data.graph_files import load_graph
 from edgewise.data.sources import Source
-from edgewise.errors import EdgewiseError, preview
 from edgewise.fitted import Fitted
-from edgewise.graph import Graph
+from edgewise.graphs.graph import Graph
 from edgewise.problems import read_graph_tables
 
 Tell = Callable[[str], None]

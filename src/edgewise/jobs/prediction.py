@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.molecule_tables import smiles_column as find_column
 from edgewise.data.sources import Source, find_source
 from edgewise.data.streams import Stretch, stream_table
-from edgewise.errors import EdgewiseError
 from edgewise.fitted import Fitted, Prediction, load_model
 from edgewise.jobs.new_data import Tell, check_kind, node_truth, read_graph, reading
 from edgewise.jobs.table_writer import table_writer

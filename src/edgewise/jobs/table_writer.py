@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from edgewise.errors import EdgewiseError
-from edgewise.files import replacing
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import replacing
 from edgewise.predictions import Columns
 
 

@@ -5,12 +5,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import alone_in
+from edgewise.core.recipe import make_recipe
 from edgewise.data.sources import find_source
-from edgewise.errors import EdgewiseError
-from edgewise.files import alone_in
 from edgewise.jobs.new_data import Tell
 from edgewise.problems import Opened, Show, open_problem
-from edgewise.recipe import make_recipe
 from edgewise.report import has_report, write_report
 from edgewise.runs import (
     OnEpoch,

@@ -2,7 +2,7 @@
 
 import os
 
-from edgewise.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError
 
 
 def memory_limit() -> int:

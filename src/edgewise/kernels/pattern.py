@@ -12,7 +12,7 @@ from jaxtyping import Int
 from numba import njit
 from torch import Tensor
 
-from edgewise.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError
 from edgewise.kernels import backend
 from edgewise.kernels.two_hops import MOST_ENTRIES, two_hops
 

@@ -6,7 +6,7 @@ from jaxtyping import Int
 from numba import njit, prange
 from torch import Tensor
 
-from edgewise.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError
 from edgewise.kernels import backend
 from edgewise.kernels.memory import memory_limit
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from edgewise.errors import EdgewiseError
-from edgewise.graph import Graph
+from edgewise.core.errors import EdgewiseError
+from edgewise.graphs.graph import Graph
 from edgewise.kernels.backend import set_num_threads
 from edgewise.paper.experiments import Data, Experiment, load_data, run_experiment
 from edgewise.paper.results import Results

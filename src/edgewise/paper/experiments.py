@@ -11,19 +11,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgewise.baselines.forest import fit_forest
-from edgewise.baselines.weave import WEAVE, make_weave_trainer
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.recipe import Recipe, make_recipe
 from edgewise.data.chemistry import MoleculeCodes
 from edgewise.data.citation import load_citation
 from edgewise.data.molecule_tables import read_named, read_structures
 from edgewise.data.splits import random_split
-from edgewise.errors import EdgewiseError, preview
-from edgewise.graph import Graph
+from edgewise.graphs.graph import Graph
 from edgewise.metrics import headline
-from edgewise.models import VARIANTS
+from edgewise.nn.networks import VARIANTS
+from edgewise.paper.baselines.forest import fit_forest
+from edgewise.paper.baselines.weave import WEAVE, make_weave_trainer
 from edgewise.paper.printed import CITATION, ROWS_2, ROWS_3, SPLITS
 from edgewise.problems import MoleculeProblem, Problem, molecule_problem, node_problem
-from edgewise.recipe import Recipe, make_recipe
 from edgewise.tasks import Task, guess_task
 from edgewise.training import Fitting, Trainer, make_trainer
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.data.citation import load_citation
 from edgewise.data.splits import random_split
-from edgewise.errors import EdgewiseError
 from edgewise.paper.printed import CITATION
 from edgewise.plots import class_counts
 

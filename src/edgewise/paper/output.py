@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from edgewise.files import write_atomically
+from edgewise.core.files import write_atomically
 from edgewise.paper.experiments import PROTOCOLS
 from edgewise.paper.networks import Networks, Size
 from edgewise.paper.page import reproduction_page

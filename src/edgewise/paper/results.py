@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from edgewise.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError
 from edgewise.paper.experiments import Experiment
 
 _FIELDS = ("dataset", "split", "protocol", "row", "run")

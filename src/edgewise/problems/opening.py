@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
-from edgewise.channels import go_both_ways
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.recipe import Recipe
 from edgewise.data.citation import load_citation
 from edgewise.data.graph_files import load_graph, read_folder, read_graphml
 from edgewise.data.graph_tables import learn_graph_reader
@@ -19,11 +20,10 @@ from edgewise.data.molecule_tables import (
 )
 from edgewise.data.sources import Source
 from edgewise.data.tables import Table, read_table
-from edgewise.errors import EdgewiseError, preview
-from edgewise.graph import Graph
+from edgewise.graphs.channels import go_both_ways
+from edgewise.graphs.graph import Graph
 from edgewise.problems.problem import Problem, molecule_problem, node_problem
 from edgewise.problems.splitting import molecule_split, node_split
-from edgewise.recipe import Recipe
 from edgewise.tasks import Task, guess_task
 
 Show = Callable[[str, int, int | None], None]  # what is going on, how much is done, of how much

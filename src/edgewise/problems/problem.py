@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.recipe import Recipe
 from edgewise.data.chemistry import MoleculeCodes
 from edgewise.data.graph_reader import GraphReader
 from edgewise.data.molecules import Featurizer, learn_featurizer
 from edgewise.data.packed import MoleculeSet, pack
 from edgewise.data.splits import Split
-from edgewise.errors import EdgewiseError, preview
-from edgewise.graph import Graph
-from edgewise.recipe import Recipe
+from edgewise.graphs.graph import Graph
 from edgewise.tasks import Task, with_scale
 
 

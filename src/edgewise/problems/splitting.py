@@ -4,13 +4,13 @@ from pathlib import Path
 
 from torch import Tensor
 
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.recipe import Recipe
 from edgewise.data.chemistry import MoleculeCodes
 from edgewise.data.molecule_splits import scaffold_split, split_by_column, split_by_file
 from edgewise.data.molecule_tables import MoleculeTable
 from edgewise.data.splits import Split, load_split, random_split
 from edgewise.data.tables import Table
-from edgewise.errors import EdgewiseError
-from edgewise.recipe import Recipe
 from edgewise.tasks import Task
 
 _SHARES = ("scaffold", "dense", "sparse", "molecules")

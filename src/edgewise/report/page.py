@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from edgewise.errors import EdgewiseError
-from edgewise.files import write_atomically
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import write_atomically
 from edgewise.fitted import Fitted
 from edgewise.problems import Opened
 from edgewise.report.balance import balance_section

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edgewise.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError
 from edgewise.runs import Run
 from edgewise.tasks import Task
 

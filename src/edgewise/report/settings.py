@@ -3,8 +3,8 @@
 from dataclasses import fields
 from typing import Any
 
-from edgewise.errors import EdgewiseError
-from edgewise.recipe import Recipe, make_recipe
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.recipe import Recipe, make_recipe
 from edgewise.report.markup import Markup, element, joined, table
 from edgewise.report.wording import NOTHING
 from edgewise.runs import Run

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from edgewise import __version__
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.files import LOCK, write_atomically
+from edgewise.core.recipe import Recipe, load_recipe
 from edgewise.data.sources import Source
-from edgewise.errors import EdgewiseError, preview
-from edgewise.files import LOCK, write_atomically
 from edgewise.fitted import Fitted, load_model
 from edgewise.problems import Opened, Show, open_problem
-from edgewise.recipe import Recipe, load_recipe
 
 FORMAT = "edgewise run 1"
 _METRICS = frozenset(

@@ -5,8 +5,8 @@ import io
 import json
 import shutil
 
+from edgewise.core.files import write_atomically
 from edgewise.data.splits import Split
-from edgewise.files import write_atomically
 from edgewise.fitted import Fitted
 from edgewise.metrics import score
 from edgewise.predictions import side_by_side

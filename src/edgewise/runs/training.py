@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import save
 
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import write_atomically
 from edgewise.data.molecule_tables import write_invalid
-from edgewise.errors import EdgewiseError
-from edgewise.files import write_atomically
 from edgewise.fitted import Fitted, fitted, read_tensors
 from edgewise.problems import MoleculeProblem, Opened, Problem
 from edgewise.runs.folder import Run

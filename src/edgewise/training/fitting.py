@@ -6,10 +6,10 @@ from dataclasses import astuple, dataclass
 import torch
 from torch import Tensor
 
-from edgewise.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.recipe import Recipe
 from edgewise.metrics import headline
 from edgewise.problems import Problem
-from edgewise.recipe import Recipe
 from edgewise.training.trainers import Trainer, make_trainer
 
 

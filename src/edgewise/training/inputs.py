@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from edgewise.channels import directed_channels, go_both_ways, undirected_channels
+from edgewise.core.recipe import Architecture, Recipe
 from edgewise.data.packed import MoleculeSet
-from edgewise.features import compact_features
-from edgewise.graph import Graph
-from edgewise.layers import Features
-from edgewise.models import GraphModel, Network, NodeModel
-from edgewise.operators import Operator, cut, without_lone_loops
-from edgewise.recipe import Architecture, Recipe
+from edgewise.graphs.channels import directed_channels, go_both_ways, undirected_channels
+from edgewise.graphs.features import compact_features
+from edgewise.graphs.graph import Graph
+from edgewise.nn.layers import Features
+from edgewise.nn.networks import GraphModel, Network, NodeModel
+from edgewise.nn.operators import Operator, cut, without_lone_loops
 
 EVALUATION_BATCH = 256  # molecules at a time where no gradient is needed
 # Atoms times channels up to which a set's operators are kept. Attention on Tox21, 5.2 million of

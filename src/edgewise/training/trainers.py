@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from edgewise.models import GraphModel, Network, NodeModel
+from edgewise.core.recipe import Recipe
+from edgewise.core.seeds import seeded
+from edgewise.nn.networks import GraphModel, Network, NodeModel
 from edgewise.problems import MoleculeProblem, NodeProblem, Problem
-from edgewise.recipe import Recipe
-from edgewise.seeds import seeded
 from edgewise.training.inputs import (
     build_model,
     graph_inputs,

@@ -1,6 +1,6 @@
 """Search for settings that do well on the validation part. Needs Optuna."""
 
-from edgewise.errors import missing_extra
+from edgewise.core.errors import missing_extra
 
 try:
     import optuna  # noqa: F401

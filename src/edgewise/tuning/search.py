@@ -11,11 +11,11 @@ import numpy as np
 import optuna
 from optuna.trial import TrialState
 
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.files import alone_in, write_atomically
+from edgewise.core.recipe import Recipe, write_config
 from edgewise.data.sources import Source
-from edgewise.errors import EdgewiseError, preview
-from edgewise.files import alone_in, write_atomically
 from edgewise.problems import Opened, Problem, Show, open_problem
-from edgewise.recipe import Recipe, write_config
 from edgewise.training import Epoch, Fitting, make_trainer
 from edgewise.tuning.space import SPACE
 from edgewise.tuning.study import check_purpose, open_study, quiet_optuna

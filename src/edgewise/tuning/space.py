@@ -6,7 +6,7 @@ from typing import Any
 
 import optuna
 
-from edgewise.recipe import Recipe
+from edgewise.core.recipe import Recipe
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ import optuna
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.files import write_atomically
+from edgewise.core.recipe import Recipe
 from edgewise.data.sources import Source
-from edgewise.errors import EdgewiseError, preview
-from edgewise.files import write_atomically
-from edgewise.recipe import Recipe
 from edgewise.tasks import Task
 from edgewise.tuning.space import Searched
 
@@ -24,7 +24,7 @@ FORMAT = "edgewise tune 1"
 
 
 class _Journal(JournalFileBackend):
-    """Lines of JSON that only their own process writes, see :func:`edgewise.files.alone_in`.
+    """Lines of JSON that only their own process writes, see :func:`edgewise.core.files.alone_in`.
 
     Optuna's own lock files outlive a killed process, and its waiting for the disk at every line
     would take as long as an epoch. What a killed process wrote is in the file without it.

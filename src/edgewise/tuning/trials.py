@@ -9,7 +9,7 @@ from typing import Any
 import optuna
 from optuna.trial import TrialState
 
-from edgewise.recipe import Recipe
+from edgewise.core.recipe import Recipe
 from edgewise.tasks import Task
 
 KILLED = "its process was killed"

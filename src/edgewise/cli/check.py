@@ -1,0 +1,45 @@
+"""``edgewise check``: read data as training would, and say what is in them or what is wrong."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from edgewise.cli.console import Console
+from edgewise.cli.flags import Config, Data, Preset, chosen
+
+
+def check(
+    data: Data,
+    preset: Preset = None,
+    config: Config = None,
+    invalid_file: Annotated[
+        Path | None, typer.Option(help="where to list molecules that cannot be read")
+    ] = None,
+    *,
+    settings: dict[str, Any],
+) -> None:
+    """Read data as training would, and say what is in them or what is wrong."""
+    from edgewise.core.recipe import make_recipe
+    from edgewise.data.molecule_tables import write_invalid
+    from edgewise.data.sources import find_source
+    from edgewise.problems import NodeProblem, open_problem
+
+    source = find_source(data)
+    if invalid_file is not None:
+        source.check_not_written(invalid_file, "--invalid-file")
+    named, merged = chosen(preset, config, settings)
+    recipe = make_recipe(source.kind, named, **merged)
+    with Console().working(source.name) as progress:
+        opened = open_problem(source, recipe, progress)
+    problem = opened.problem
+    for note in opened.notes:
+        typer.echo(note)
+    if isinstance(problem, NodeProblem) and problem.reader is not None:
+        for column in (*problem.reader.features, *problem.reader.channels):
+            kind = type(column).__name__.lower()
+            typer.echo(f"  {column.name}: {kind}, {len(column.outputs)} wide")
+    typer.echo(f"{problem.task}; {problem.split}")
+    if opened.invalid and invalid_file is not None:
+        write_invalid(invalid_file, opened.invalid)
+        typer.echo(f"wrote {invalid_file}")

@@ -1,0 +1,83 @@
+"""``edgewise predict`` and ``edgewise evaluate``: use a trained model on its own or new data."""
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgewise.cli.console import Console
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="folder of a run or a saved model")]
+NewData = Annotated[
+    list[str] | None,
+    typer.Argument(help="new data, read as in training; without it, the data of the run"),
+]
+Encoding = Annotated[str, typer.Option(help="of new text files, if it is not as in training")]
+SmilesColumn = Annotated[
+    str, typer.Option(help="of new molecules, if it is not called as in training")
+]
+
+
+def predict(
+    run: RunFolder,
+    data: NewData = None,
+    out: Annotated[
+        Path | None, typer.Option(help=".csv or .tsv to write (standard output)")
+    ] = None,
+    smiles_column: SmilesColumn = "",
+    encoding: Encoding = "",
+    quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
+) -> None:
+    """Predict nodes or molecules, in their order; rows that cannot be read say why and go along."""
+    from edgewise import jobs
+
+    console = Console(quiet=quiet or out is None)
+    with console.working("predicting") as progress:
+        good, bad = jobs.predict(
+            run,
+            data or (),
+            out,
+            progress,
+            smiles_column=smiles_column,
+            encoding=encoding,
+            tell=_to_nobody if quiet else _aside,
+        )
+    left = f"; {bad} rows could not be, see their column error" if bad else ""
+    console.tell(f"wrote {out}: {good} predicted{left}")
+
+
+def evaluate(
+    run: RunFolder,
+    data: NewData = None,
+    smiles_column: SmilesColumn = "",
+    encoding: Encoding = "",
+    json: Annotated[bool, typer.Option("--json", help="all metrics as JSON")] = False,
+) -> None:
+    """Compare predictions with the truth, on the run's own data or on others."""
+    from edgewise import jobs
+
+    with Console().working("reading") as progress:
+        metrics = jobs.evaluate(
+            run, data or (), progress, smiles_column=smiles_column, encoding=encoding, tell=_aside
+        )
+    if json:
+        typer.echo(json_format.dumps(metrics, indent=1))
+        return
+    parts = metrics if not data else {"all": metrics}
+    for part, values in parts.items():
+        shown = [
+            f"{name} {value:.4f}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in values.items()
+            if isinstance(value, int | float)
+        ]
+        typer.echo(f"{part}: {', '.join(shown)}")
+
+
+def _aside(text: str) -> None:
+    """Beside the output, which may be read by a machine."""
+    typer.echo(text, err=True)
+
+
+def _to_nobody(text: str) -> None:
+    """Nothing is said."""

@@ -1,0 +1,132 @@
+"""``edgewise train``: data in, a run folder out; or a run that was stopped, continued."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edgewise.cli.console import Console, Interrupt, for_tensorboard
+from edgewise.cli.flags import Config, Data, Preset, chosen
+from edgewise.core.errors import EdgewiseError
+
+if TYPE_CHECKING:
+    from edgewise.runs import Run
+
+
+def train(
+    data: Data = [],  # noqa: B006
+    out: Annotated[Path | None, typer.Option(help="folder of the run (runs/NAME)")] = None,
+    preset: Preset = None,
+    config: Config = None,
+    resume: Annotated[Path | None, typer.Option(help="go on with this run")] = None,
+    repeat: Annotated[int, typer.Option(help="runs with seeds one apart", min=1)] = 1,
+    quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
+    json: Annotated[bool, typer.Option("--json", help="a line of JSON for each event")] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="write the run's tensorboard/ as well")
+    ] = False,
+    *,
+    settings: dict[str, Any],
+) -> None:
+    """Train a model, and leave a folder with the model, its metrics, predictions and a report."""
+    console = Console(quiet=quiet, as_json=json)
+    if resume is not None:
+        if data or settings or config or preset or out or repeat > 1:
+            raise EdgewiseError(
+                "a run that goes on keeps its data and settings; give --resume RUN alone"
+            )
+        _one_run(console, tensorboard, resume=resume)
+        return
+    if not data:
+        raise EdgewiseError(
+            "there is nothing to train on; give a data set's name, a folder, the tables or the "
+            "file of a graph, or a file of molecules (edgewise train --help)"
+        )
+    named, merged = chosen(preset, config, settings)
+    first = merged.pop("seed", 0)
+    folders = []
+    for number in range(repeat):
+        place = out if out is None or repeat == 1 else Path(f"{out}-{number}")
+        run = _one_run(
+            console,
+            tensorboard,
+            data=data,
+            out=place,
+            preset=named,
+            # Anything but a whole number is left for the recipe to refuse.
+            settings={**merged, "seed": first + number if type(first) is int else first},
+        )
+        folders.append(run.folder)
+    if repeat > 1:
+        from edgewise.cli.compare import show_comparison
+
+        show_comparison(console, folders)
+
+
+def _one_run(
+    console: Console,
+    tensorboard: bool,
+    *,
+    data: list[str] | None = None,
+    out: Path | None = None,
+    preset: str = "",
+    settings: dict[str, Any] | None = None,
+    resume: Path | None = None,
+) -> "Run":
+    from edgewise import jobs
+    from edgewise.core.recipe import make_recipe
+    from edgewise.data.sources import find_source
+    from edgewise.runs import open_run
+
+    watch = for_tensorboard() if tensorboard else None  # before a folder is made
+    if resume is not None:
+        folder, recipe = resume, open_run(resume).recipe
+    else:
+        source = find_source(data or [])
+        recipe = make_recipe(source.kind, preset, **(settings or {}))
+        folder = out or jobs.reserve_folder(source.name)
+    watchers = [watch(folder)] if watch is not None else []
+    with Interrupt(console) as interrupt, console.working(folder.name) as show:
+        watchers.append(console.epochs(show, recipe.epochs, recipe.ensemble))
+
+        def on_epoch(*what: Any) -> None:
+            for watcher in watchers:
+                watcher(*what)
+
+        told: dict[str, Any] = {
+            "tell": console.tell,
+            "progress": show,
+            "on_epoch": on_epoch,
+            "stop": interrupt,
+        }
+        if resume is not None:
+            run = jobs.resume(resume, **told)
+        else:
+            command = shlex.join(["edgewise", *sys.argv[1:]])
+            changed = settings or {}
+            run = jobs.train(data or [], folder, preset=preset, command=command, **told, **changed)
+    _summary(console, run)
+    if interrupt() and not run.finished:
+        console.tell(f"stopped early; go on with: edgewise train --resume {run.folder}")
+        raise typer.Exit(128 + interrupt.signal)
+    return run
+
+
+def _summary(console: Console, run: "Run") -> None:
+    metrics = run.metrics
+    name = metrics["headline"]
+    console.event("done", run=str(run.folder), metrics=metrics)
+    test, validation = (metrics[part][name] for part in ("test", "validation"))
+    shown = [
+        f"{part} {name} {value:.4f}"
+        for part, value in (("test", test), ("validation", validation))
+        if value is not None
+    ]
+    best = ", ".join(str(number) for number in metrics["best_epochs"])
+    console.tell(
+        f"{'; '.join(shown) or f'{name} is not defined on validation and test'}; "
+        f"best epoch {best} of {max(metrics['epochs'])}; {metrics['seconds']:.1f} s"
+    )
+    console.tell(f"{run.folder / 'report.html'} shows more")

@@ -1,0 +1,1 @@
+"""What every other folder builds on: errors, files, seeds, settings."""

@@ -1,0 +1,1 @@
+"""Graphs: nodes, edges, channels, features, and the way to other libraries."""

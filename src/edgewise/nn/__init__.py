@@ -1,0 +1,1 @@
+"""Operators, normalisations, layers and networks."""

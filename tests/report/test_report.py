@@ -1,0 +1,324 @@
+"""A report is one file that needs nothing else, hides nothing, and can be built again."""
+
+import csv
+import shutil
+from concurrent.futures import ThreadPoolExecutor, wait
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+import typer
+from pages import Page, check_closed, check_colours, check_whole
+from torch.testing import assert_close
+from typer.testing import CliRunner
+
+from edgewise.cli.report import report
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.recipe import make_recipe
+from edgewise.data.sources import find_source
+from edgewise.problems import open_problem
+from edgewise.report import write_report
+from edgewise.report.markup import element, shortened, table
+from edgewise.report.mistakes import worst_mistakes
+from edgewise.report.results import read_results
+from edgewise.report.theme import drawing, thinned
+from edgewise.report.wording import listed, metric, number
+from edgewise.runs import open_run, start_run, train_run
+from edgewise.training import graph_inputs
+
+HOSTILE = ("<script>alert(1)</script>", "\"' onload=alert(1) & $x_ <b>", "_hidden\x01 名前")
+SMILES = [
+    "CCO", "CCN", "CCC", "CCCl", "CC(=O)O", "c1ccccc1", "c1ccccc1O", "c1ccncc1", "CC(C)O", "CCCC",
+    "CCS", "COC", "CC#N", "C1CCCCC1", "CCBr", "CC(N)=O", "OCCO", "c1ccsc1", "CCF", "CNC", "CC=O",
+    "CCCO", "CCCN", "C1CC1",
+]  # fmt: skip
+KINDS = ("nodes", "classification", "multilabel", "regression")
+
+
+def write_csv(path, header, rows):
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *rows])
+    return str(path)
+
+
+def made(folder, places, *, stop=lambda: False, command="edgewise train", **settings):
+    """A run of a few epochs, and its opened problem."""
+    source = find_source(places)
+    small = {"epochs": 3, "hidden": 3, "seed": 1, **settings}
+    recipe = make_recipe(source.kind, "default", **small)
+    opened = open_problem(source, recipe)
+    run = start_run(folder, source, recipe, "default", command)
+    train_run(run, opened, stop=stop)
+    return run, opened
+
+
+def make_nodes(folder):
+    """Thirty nodes in a ring, of three classes with hostile names."""
+    folder.mkdir()
+    nodes = [(f"<i>{i}</i>", i % 3 + 0.1 * (i % 7), HOSTILE[i % 3]) for i in range(30)]
+    write_csv(folder / "nodes.csv", ("id", "size", "label"), nodes)
+    edges = [(f"<i>{i}</i>", f"<i>{(i + 3) % 30}</i>") for i in range(30)]
+    write_csv(folder / "edges.csv", ("source", "target"), edges)
+    return [str(folder)]
+
+
+def make_molecules(folder, kind):
+    folder.mkdir()
+    columns = {
+        "classification": [(HOSTILE[i % 2],) for i in range(24)],
+        "multilabel": [(i % 2, "" if i % 5 == 0 else (i // 2) % 2) for i in range(24)],
+        "regression": [(len(s) / 3, "" if i % 6 == 0 else i) for i, s in enumerate(SMILES)],
+    }[kind]
+    header = ("smiles", "a", "b<")[: 1 + len(columns[0])]
+    rows = [(smiles, *cells) for smiles, cells in zip(SMILES, columns, strict=True)]
+    return [write_csv(folder / "molecules.csv", header, rows)]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """One run of each kind, with its report."""
+    root = tmp_path_factory.mktemp("runs")
+    found = {"nodes": made(root / "nodes", make_nodes(root / "graph"), command="a <command>")}
+    for kind in KINDS[1:]:
+        places = make_molecules(root / f"{kind}-data", kind)
+        target = ("a",) if kind == "classification" else ("a", "b<")
+        members = 2 if kind == "regression" else 1
+        found[kind] = made(
+            root / kind, places, target=target, split="0.5,0.25,0.25", ensemble=members
+        )
+    for run, opened in found.values():
+        write_report(run, opened)
+    return {name: run for name, (run, _) in found.items()}
+
+
+def page(run):
+    return (run.folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_refers_to_nothing_outside(runs, kind):
+    check_closed(page(runs[kind]))
+    assert "://" not in page(runs[kind])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_whole_html(runs, kind):
+    assert check_whole(page(runs[kind])).tags["svg"] > 3
+
+
+SECTIONS = {
+    "nodes": ("Confusion matrix", "Each class", "ROC curve", "Calibration", "Balance"),
+    "classification": ("Confusion matrix", "Each class", "ROC curve", "Calibration", "Balance"),
+    "multilabel": ("Labels", "average precision", "ROC curve", "Calibration", "Balance"),
+    "regression": ("Predicted against true", "Errors", "Values", "2 members"),
+}
+EVERYWHERE = (
+    "Learning curves", "Map of the embeddings", "Worst mistakes", "All metrics", "Settings",
+    "differ from the preset default", "SHA-256", "versions", "command",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_section_is_there(runs, kind):
+    run = runs[kind]
+    words = Page(page(run)).words
+    for expected in (*SECTIONS[kind], *EVERYWHERE, run.checksum):
+        assert expected in words
+    headline = run.metrics["headline"]
+    for subset in ("test", "validation", "train"):
+        assert metric(headline, run.metrics[subset][headline]).replace("\u00a0", " ") in words
+    for setting in run.recipe.to_json():
+        assert setting in words
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_can_be_built_again_bit_for_bit(runs, kind):
+    before = page(runs[kind])
+    assert write_report(open_run(runs[kind].folder)) == runs[kind].folder / "report.html"
+    assert page(runs[kind]) == before
+
+
+def test_reports_can_be_written_in_several_threads_at_once(runs):
+    chosen = [runs["nodes"], runs["regression"]]
+    before = [page(run) for run in chosen]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write_report, chosen))
+    assert [page(run) for run in chosen] == before
+
+
+def test_the_style_of_drawing_belongs_to_one_thread_at_a_time():
+    def style():
+        with drawing():
+            return matplotlib.rcParams["svg.fonttype"]
+
+    outside = matplotlib.rcParams["svg.fonttype"]
+    with ThreadPoolExecutor(1) as pool:
+        with drawing():
+            waiting = pool.submit(style)
+            assert wait([waiting], timeout=0.1).not_done
+        assert waiting.result() == "none"
+    assert matplotlib.rcParams["svg.fonttype"] == outside != "none"
+
+
+def test_the_command_says_where_the_report_is(runs):
+    app = typer.Typer()
+    app.command()(report)
+    before = page(runs["nodes"])
+    done = CliRunner().invoke(app, [str(runs["nodes"].folder)])
+    assert (done.exit_code, done.output) == (0, f"wrote {runs['nodes'].folder / 'report.html'}\n")
+    assert page(runs["nodes"]) == before
+
+
+def test_hostile_names_are_shown_and_do_no_harm(runs):
+    for kind in ("nodes", "classification", "multilabel"):
+        text = page(runs[kind])
+        assert not set(Page(text).tags) & {"script", "name"}
+        assert "\x01" not in text
+    words = Page(page(runs["nodes"])).words
+    assert "<script>alert(1)</script>" in words.replace(" ", "")
+    assert "$x_" in words
+    assert "名前" in words
+    assert "a <command>" in words
+    assert "<i>" in words
+    assert "b<" in Page(page(runs["multilabel"])).words
+
+
+def test_colours_follow_the_mode_of_the_page(runs):
+    for kind in KINDS:
+        check_colours(page(runs[kind]))
+
+
+def test_an_interrupted_run_says_so(tmp_path):
+    epochs = iter(range(100))
+    places = make_nodes(tmp_path / "graph")
+    run, opened = made(tmp_path / "run", places, epochs=50, stop=lambda: next(epochs) >= 2)
+    words = Page(write_report(run, opened).read_text(encoding="utf-8")).words
+    assert (
+        "This run was interrupted. The results are those of the best weights of 2 epochs" in words
+    )
+    assert f"edgewise train --resume {run.folder}" in words
+
+
+def test_a_finished_run_warns_of_nothing(runs):
+    assert "interrupted" not in page(runs["nodes"])
+
+
+@pytest.mark.parametrize("kind", ["nodes", "regression"])
+def test_without_its_data_the_map_is_left_out_with_a_sentence(runs, kind, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(runs[kind].folder, copy)
+    recipe = (copy / "recipe.json").read_text(encoding="utf-8")
+    place = runs[kind].source.places[0]
+    (copy / "recipe.json").write_text(recipe.replace(place, place + "-gone"), encoding="utf-8")
+    parsed = Page(write_report(open_run(copy)).read_text(encoding="utf-8"))
+    assert "The data cannot be had any more, so there is no map of the embeddings" in parsed.words
+    assert "Map of the embeddings" not in parsed.words
+    assert "Worst mistakes" in parsed.words
+
+
+@pytest.mark.parametrize("name", ["history.csv", "predictions.csv"])
+@pytest.mark.parametrize("content", [None, "", "a,b\nx,y\n", "a\n1\n"])
+def test_a_damaged_file_is_named(runs, name, content, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(runs["regression"].folder, copy)
+    (copy / name).unlink()
+    if content is not None:
+        (copy / name).write_text(content, encoding="utf-8")
+    with pytest.raises(EdgewiseError, match=rf"{name} (cannot be read|does not fit)"):
+        write_report(open_run(copy))
+
+
+def test_data_that_have_changed_are_not_taken_for_the_old_ones(tmp_path):
+    run, _ = made(tmp_path / "run", make_nodes(tmp_path / "graph"))
+    with (tmp_path / "graph" / "edges.csv").open("a", encoding="utf-8") as stream:
+        stream.write("<i>0</i>,<i>1</i>\n")
+    words = Page(write_report(run).read_text(encoding="utf-8")).words
+    assert "no map of the embeddings" in words
+    assert "has changed" in words
+
+
+def test_parts_without_rows_and_a_single_epoch_are_no_obstacle(tmp_path):
+    places = make_nodes(tmp_path / "graph")
+    run, opened = made(tmp_path / "run", places, split="1,0,0", epochs=1, depth=1)
+    words = Page(write_report(run, opened).read_text(encoding="utf-8")).words
+    assert "0 rows" in words
+    assert "Loss" in words
+
+
+def test_results_are_read_back_as_they_were_written(runs):
+    run = runs["regression"]
+    model = run.model()
+    results = read_results(run, model.task)
+    problem = open_problem(run.source, run.recipe).problem
+    prediction = model.predict_problem(problem)
+    np.testing.assert_allclose(results.predicted, prediction.mean, rtol=1e-6)
+    np.testing.assert_allclose(results.spread, prediction.spread, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(results.truth, problem.truth.numpy(), rtol=1e-6)
+    assert results.rows("test").tolist() == sorted(problem.split.test.tolist())
+    assert [len(history.epoch) for history in results.history] == run.metrics["epochs"]
+
+
+def test_embeddings_are_what_the_last_layer_meets(runs):
+    run = runs["regression"]
+    model, problem = run.model(), open_problem(run.source, run.recipe).problem
+    pooled = torch.from_numpy(model.embeddings(problem))
+    outputs = model.task.meaning(model.members[0].head(pooled)).detach().numpy()
+    first = type(model)(**{**vars(model), "members": model.members[:1]})
+    np.testing.assert_allclose(outputs, first.predict_problem(problem).mean, rtol=1e-5)
+    some = np.array([5, 2])
+    np.testing.assert_allclose(model.embeddings(problem, some), pooled.numpy()[some], rtol=1e-5)
+
+    run = runs["nodes"]
+    model, problem = run.model(), open_problem(run.source, run.recipe).problem
+    hidden = model.embeddings(problem)
+    assert hidden.shape == (30, 3 * run.recipe.hidden)
+    network = model.members[0]
+    x, operators = graph_inputs(problem.graph, run.recipe, network)
+    last = network.layers[-1].propagate(torch.from_numpy(hidden), operators[-1])
+    assert_close(last, network.propagate(x, operators))
+
+
+def test_the_worst_mistakes_come_first(runs):
+    run = runs["regression"]
+    results = read_results(run, run.model().task)
+    rows = results.rows("test")
+    error = np.abs(results.predicted - results.truth)[rows] / np.nanstd(results.truth, axis=0)
+    worst = worst_mistakes(results, most=100)
+    assert worst[0].row == rows[np.nanmax(error, axis=1).argmax()]
+    assert len(worst) == np.isfinite(error).sum()
+    run = runs["nodes"]
+    results = read_results(run, run.model().task)
+    for mistake in worst_mistakes(results):
+        assert mistake.true != mistake.predicted
+        assert results.subset[mistake.row] == "test"
+
+
+def test_markup_escapes_what_is_not_markup():
+    assert element("p", "a<b", element("b", "&"), class_='"') == (
+        '<p class="&quot;">a&lt;b<b>&amp;</b></p>'
+    )
+    assert "a_<wbr>b&lt;" in table(("x", "y"), [("a_b<", "1_2")], label="<")
+    assert "1_2" in table(("x", "y"), [("a_b<", "1_2")], label="<")
+    assert shortened("one\ntwo\x00 three", 9) == "one t…ree"
+
+
+def test_numbers_are_written_for_people():
+    assert [number(v) for v in (0.0, -1.23456, 12.346, 1234.5, 2e7, 1e-5, float("nan"))] == [
+        "0.000", "\u22121.235", "12.35", "1,234", "2.00\u00d710\u2077",
+        "1.00\u00d710\u207b\u2075", "\u2013",
+    ]  # fmt: skip
+    assert metric("accuracy", 0.5) == "50.0\u00a0%"
+    assert metric("roc_auc", None) == "\u2013"
+    assert [listed(n) for n in ([3], [3, 4], [1, 2, 3], range(9))] == [
+        "3", "3 and 4", "1, 2 and 3", "0 to 8",
+    ]  # fmt: skip
+
+
+def test_the_rows_that_are_drawn_are_always_the_same():
+    rows = np.arange(100, 200)
+    assert thinned(rows, 100) is rows
+    some = thinned(rows, 30)
+    assert len(some) == len(set(some.tolist())) == 30
+    assert set(some.tolist()) <= set(rows.tolist())
+    np.testing.assert_array_equal(some, thinned(rows, 30))
