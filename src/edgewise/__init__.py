@@ -1,18 +1,27 @@
-"""Graph neural networks that use what stands on the edges."""
+"""Graph neural networks that use multi-dimensional edge features."""
 
+import warnings
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Where each public name lives. Modules are imported when a name is first used, so that
 # `edgewise --help` does not wait for torch.
 _HOME = {
     "EdgewiseError": "core.errors",
-    "Architecture": "core.recipe",
-    "Recipe": "core.recipe",
-    "make_recipe": "core.recipe",
+    "load_plugins": "core.plugins",
+    "make_settings": "core.presets",
+    "register_featurizer": "core.registries",
+    "register_layer": "core.registries",
+    "register_task": "core.registries",
+    "register_unit": "core.registries",
+    "ModelSettings": "core.settings",
+    "Settings": "core.settings",
+    "register_dataset": "data.sources",
+    "Batch": "graphs.batch",
     "Graph": "graphs.graph",
+    "GraphSet": "graphs.graph_set",
     "from_networkx": "graphs.interop",
     "from_pyg": "graphs.interop",
     "from_scipy": "graphs.interop",
@@ -37,24 +46,49 @@ _HOME = {
     "symmetric": "nn.normalization",
     "ChannelAttention": "nn.layers",
     "ChannelConv": "nn.layers",
-    "GraphModel": "nn.networks",
-    "NodeModel": "nn.networks",
-    "VARIANTS": "nn.networks",
+    "Layer": "nn.layers",
+    "LayerShape": "nn.layers",
+    "ChannelNetwork": "nn.network",
+    "VARIANTS": "nn.network",
+    "Task": "tasks",
     "MoleculeClassifier": "estimators",
     "MoleculeRegressor": "estimators",
     "NodeClassifier": "estimators",
     "NodeRegressor": "estimators",
-    "load_model": "fitted",
+    "load_model": "training",
     "open_run": "runs",
-    "train": "jobs",
+    "train": "runs",
     "plain_kernels": "kernels.backend",
     "set_num_threads": "kernels.backend",
+}
+# Names of version 0.1 that still work, and what takes their place.
+_OLD = {
+    "Architecture": ("core.settings", "ModelSettings"),
+    "Recipe": ("core.presets", "recipe_0_1"),
+    "make_recipe": ("core.presets", "make_recipe_0_1"),
+    "NodeModel": ("nn.models", "NodeModel"),
+    "GraphModel": ("nn.models", "GraphModel"),
+}
+_REPLACED = {
+    "Architecture": "ModelSettings",
+    "Recipe": "make_settings",
+    "make_recipe": "make_settings",
+    "NodeModel": "ChannelNetwork",
+    "GraphModel": "ChannelNetwork",
 }
 
 __all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _OLD:
+        module, today = _OLD[name]
+        warnings.warn(
+            f"edgewise.{name} goes away in version 0.3; use edgewise.{_REPLACED[name]}",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return getattr(import_module(f"edgewise.{module}"), today)
     if name not in _HOME:
         raise AttributeError(f"module 'edgewise' has no attribute {name!r}")
     return getattr(import_module(f"edgewise.{_HOME[name]}"), name)

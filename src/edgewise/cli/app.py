@@ -11,7 +11,7 @@ from edgewise.cli.check import check
 from edgewise.cli.compare import compare
 from edgewise.cli.datasets import datasets
 from edgewise.cli.demo import demo
-from edgewise.cli.flags import recipe_flags
+from edgewise.cli.flags import setting_flags, with_plugins
 from edgewise.cli.predict import evaluate, predict
 from edgewise.cli.report import report
 from edgewise.cli.reproduce import reproduce
@@ -21,18 +21,18 @@ from edgewise.core.errors import EdgewiseError
 
 app = typer.Typer(
     name="edgewise",
-    help="Graph neural networks that use what stands on the edges.",
+    help="Graph neural networks that use multi-dimensional edge features.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(recipe_flags(check))
-app.command()(recipe_flags(train))
-app.command()(predict)
-app.command()(evaluate)
+app.command()(with_plugins(setting_flags(check)))
+app.command()(with_plugins(setting_flags(train)))
+app.command()(with_plugins(predict))
+app.command()(with_plugins(evaluate))
 app.command()(compare)
-app.command()(report)
-app.command()(recipe_flags(tune))
+app.command()(with_plugins(report))
+app.command()(with_plugins(setting_flags(tune)))
 app.command()(reproduce)
 app.add_typer(datasets, name="datasets")
 app.command("demo")(demo)
@@ -56,7 +56,3 @@ def main() -> None:
     except EdgewiseError as error:
         typer.echo(f"edgewise: {error}", err=True)
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

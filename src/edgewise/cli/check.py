@@ -20,25 +20,22 @@ def check(
     settings: dict[str, Any],
 ) -> None:
     """Read data as training would, and say what is in them or what is wrong."""
-    from edgewise.core.recipe import make_recipe
     from edgewise.data.molecule_tables import write_invalid
     from edgewise.data.sources import find_source
-    from edgewise.problems import NodeProblem, open_problem
+    from edgewise.units.base import resolve
 
     source = find_source(data)
     if invalid_file is not None:
         source.check_not_written(invalid_file, "--invalid-file")
-    named, merged = chosen(preset, config, settings)
-    recipe = make_recipe(source.kind, named, **merged)
+    wanted = chosen(preset, config, settings)
+    unit, resolved = resolve(source, wanted.preset, wanted.given, also=wanted.defaults)
     with Console().working(source.name) as progress:
-        opened = open_problem(source, recipe, progress)
+        opened = unit.open(source, resolved, progress)
     problem = opened.problem
     for note in opened.notes:
         typer.echo(note)
-    if isinstance(problem, NodeProblem) and problem.reader is not None:
-        for column in (*problem.reader.features, *problem.reader.channels):
-            kind = type(column).__name__.lower()
-            typer.echo(f"  {column.name}: {kind}, {len(column.outputs)} wide")
+    for line in unit.described_columns(problem):
+        typer.echo(f"  {line}")
     typer.echo(f"{problem.task}; {problem.split}")
     if opened.invalid and invalid_file is not None:
         write_invalid(invalid_file, opened.invalid)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from edgewise.paper.tables import Table
-    from edgewise.runs import OnEpoch
+    from edgewise.runs.checkpoint import OnEpoch
     from edgewise.training import Epoch
 
 Show = Callable[[str, int, int | None], None]

@@ -26,14 +26,14 @@ def demo(
     from edgewise.cli.progress import progress_bar
     from edgewise.core.errors import EdgewiseError
     from edgewise.data.store import fetch
-    from edgewise.jobs import reserve_folder
+    from edgewise.runs.train import reserve_folder
 
     folder = out or reserve_folder("demo")
     try:
         with progress_bar("fetching cora", bytes=True) as progress:
             fetch("cora", progress)
     except EdgewiseError as error:
-        typer.echo(f"Cora cannot be had: {error}", err=True)
+        typer.echo(f"Cora is unavailable: {error}", err=True)
         _on_made_up_graph(folder)
         return
     accuracy = _train(["cora"], folder, preset="paper")
@@ -57,23 +57,21 @@ def _on_made_up_graph(folder: Path) -> None:
     _what_next(str(path), folder)
 
 
-def _train(data: list[str], folder: Path, **settings: Any) -> float:
-    from edgewise import jobs
-    from edgewise.core.recipe import make_recipe
+def _train(data: list[str], folder: Path, preset: str = "default", **settings: Any) -> float:
+    from edgewise import runs
+    from edgewise.core.presets import make_settings
 
     typer.echo("The first epoch of a new installation compiles the kernels, once.")
     console = Console()
-    preset = settings.pop("preset", "default")
-    recipe = make_recipe("nodes", preset, **settings)
+    training = make_settings("node", preset, **settings).training
     with console.working(folder.name) as show:
-        on_epoch = console.epochs(show, recipe.epochs, recipe.ensemble)
-        run = jobs.train(
+        run = runs.train(
             data,
             folder,
             preset=preset,
             command="edgewise demo",
             tell=console.tell,
-            on_epoch=on_epoch,
+            on_epoch=console.epochs(show, training.epochs, training.ensemble),
             **settings,
         )
     return float(run.metrics["test"]["accuracy"])

@@ -7,15 +7,18 @@ from typing import Annotated
 import typer
 
 from edgewise.cli.console import Console
+from edgewise.cli.flags import Device
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="folder of a run or a saved model")]
 NewData = Annotated[
     list[str] | None,
     typer.Argument(help="new data, read as in training; without it, the data of the run"),
 ]
-Encoding = Annotated[str, typer.Option(help="of new text files, if it is not as in training")]
+Encoding = Annotated[
+    str, typer.Option(help="character encoding of new text files, if it is not as in training")
+]
 SmilesColumn = Annotated[
-    str, typer.Option(help="of new molecules, if it is not called as in training")
+    str, typer.Option(help="SMILES column of new molecules, if it is not called as in training")
 ]
 
 
@@ -27,20 +30,22 @@ def predict(
     ] = None,
     smiles_column: SmilesColumn = "",
     encoding: Encoding = "",
+    device: Device = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
 ) -> None:
-    """Predict nodes or molecules, in their order; rows that cannot be read say why and go along."""
-    from edgewise import jobs
+    """Predict rows, in their order; those that cannot be read say why and go along."""
+    from edgewise import runs
 
     console = Console(quiet=quiet or out is None)
     with console.working("predicting") as progress:
-        good, bad = jobs.predict(
+        good, bad = runs.predict(
             run,
             data or (),
             out,
             progress,
             smiles_column=smiles_column,
             encoding=encoding,
+            device=device,
             tell=_to_nobody if quiet else _aside,
         )
     left = f"; {bad} rows could not be, see their column error" if bad else ""
@@ -52,14 +57,21 @@ def evaluate(
     data: NewData = None,
     smiles_column: SmilesColumn = "",
     encoding: Encoding = "",
+    device: Device = "",
     json: Annotated[bool, typer.Option("--json", help="all metrics as JSON")] = False,
 ) -> None:
     """Compare predictions with the truth, on the run's own data or on others."""
-    from edgewise import jobs
+    from edgewise import runs
 
     with Console().working("reading") as progress:
-        metrics = jobs.evaluate(
-            run, data or (), progress, smiles_column=smiles_column, encoding=encoding, tell=_aside
+        metrics = runs.evaluate(
+            run,
+            data or (),
+            progress,
+            smiles_column=smiles_column,
+            encoding=encoding,
+            device=device,
+            tell=_aside,
         )
     if json:
         typer.echo(json_format.dumps(metrics, indent=1))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edgewise.cli.console import Console, Interrupt, for_tensorboard
-from edgewise.cli.flags import Config, Data, Preset, chosen
+from edgewise.cli.flags import Chosen, Config, Data, Preset, chosen
 from edgewise.core.errors import EdgewiseError
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def train(
             "there is nothing to train on; give a data set's name, a folder, the tables or the "
             "file of a graph, or a file of molecules (edgewise train --help)"
         )
-    named, merged = chosen(preset, config, settings)
-    first = merged.pop("seed", 0)
+    wanted = chosen(preset, config, settings)
+    first = wanted.named.get("seed", 0)
     folders = []
     for number in range(repeat):
         place = out if out is None or repeat == 1 else Path(f"{out}-{number}")
@@ -54,9 +54,8 @@ def train(
             tensorboard,
             data=data,
             out=place,
-            preset=named,
-            # Anything but a whole number is left for the recipe to refuse.
-            settings={**merged, "seed": first + number if type(first) is int else first},
+            # Anything but a whole number is left for the settings to refuse.
+            wanted=wanted.with_seed(first + number if type(first) is int else first),
         )
         folders.append(run.folder)
     if repeat > 1:
@@ -71,25 +70,26 @@ def _one_run(
     *,
     data: list[str] | None = None,
     out: Path | None = None,
-    preset: str = "",
-    settings: dict[str, Any] | None = None,
+    wanted: Chosen | None = None,
     resume: Path | None = None,
 ) -> "Run":
-    from edgewise import jobs
-    from edgewise.core.recipe import make_recipe
+    from edgewise import runs
     from edgewise.data.sources import find_source
-    from edgewise.runs import open_run
+    from edgewise.runs.train import reserve_folder
+    from edgewise.units.base import resolve
 
     watch = for_tensorboard() if tensorboard else None  # before a folder is made
     if resume is not None:
-        folder, recipe = resume, open_run(resume).recipe
+        folder, settings = resume, runs.open_run(resume).settings
     else:
+        assert wanted is not None
         source = find_source(data or [])
-        recipe = make_recipe(source.kind, preset, **(settings or {}))
-        folder = out or jobs.reserve_folder(source.name)
+        _, settings = resolve(source, wanted.preset, wanted.given, also=wanted.defaults)
+        folder = out or reserve_folder(source.name)
     watchers = [watch(folder)] if watch is not None else []
     with Interrupt(console) as interrupt, console.working(folder.name) as show:
-        watchers.append(console.epochs(show, recipe.epochs, recipe.ensemble))
+        training = settings.training
+        watchers.append(console.epochs(show, training.epochs, training.ensemble))
 
         def on_epoch(*what: Any) -> None:
             for watcher in watchers:
@@ -101,12 +101,18 @@ def _one_run(
             "on_epoch": on_epoch,
             "stop": interrupt,
         }
-        if resume is not None:
-            run = jobs.resume(resume, **told)
+        if wanted is None:
+            run = runs.resume(folder, **told)
         else:
-            command = shlex.join(["edgewise", *sys.argv[1:]])
-            changed = settings or {}
-            run = jobs.train(data or [], folder, preset=preset, command=command, **told, **changed)
+            run = runs.train(
+                source,
+                folder,
+                preset=wanted.preset,
+                config=wanted.defaults,
+                command=shlex.join(["edgewise", *sys.argv[1:]]),
+                **told,
+                **wanted.given,
+            )
     _summary(console, run)
     if interrupt() and not run.finished:
         console.tell(f"stopped early; go on with: edgewise train --resume {run.folder}")

@@ -10,9 +10,9 @@ from edgewise.cli.console import Console, Interrupt
 from edgewise.cli.flags import Config, Data, Preset, chosen
 
 if TYPE_CHECKING:
-    from edgewise.problems import Opened
     from edgewise.training import Epoch
     from edgewise.tuning import Trial, Tuned
+    from edgewise.units.base import Opened
 
 _SHOWN = 5  # trials in the table at the end
 
@@ -37,13 +37,13 @@ def tune(
 
     The same command again goes on with a search that was stopped.
     """
-    from edgewise.core.recipe import make_recipe
     from edgewise.data.sources import find_source
     from edgewise.tuning import tune as search
+    from edgewise.units.base import resolve
 
     source = find_source(data)
-    named, fixed = chosen(preset, config, settings)
-    base = make_recipe(source.kind, named, **fixed)
+    wanted = chosen(preset, config, settings)
+    unit, base = resolve(source, wanted.preset, wanted.given, also=wanted.defaults)
     folder = out or Path(f"tune-{source.name}")
     console = Console(quiet=quiet)
 
@@ -63,8 +63,9 @@ def tune(
 
         tuned = search(
             source,
+            unit,
             base,
-            fixed,
+            wanted.named,
             folder,
             trials=trials,
             repeats=repeats,

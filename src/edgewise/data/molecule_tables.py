@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.files import write_atomically
 from edgewise.data.archives import gunzip
@@ -26,8 +24,7 @@ class MoleculeTable:
 
     table: Table
     smiles: tuple[str, ...]
-    targets: np.ndarray  # [rows, targets], float64, NaN where not measured
-    target_names: tuple[str, ...]
+    targets: tuple[str, ...] = ()  # columns to predict, where a data set says so
 
     def __len__(self) -> int:
         return len(self.smiles)
@@ -48,7 +45,6 @@ def read_molecules(
     *,
     smiles: str | None = None,
     usual: str = "",
-    targets: Sequence[str] = (),
     encoding: str = "utf-8",
     delimiter: str | None = None,
 ) -> MoleculeTable:
@@ -59,7 +55,6 @@ def read_molecules(
         smiles: The column that holds SMILES; without it ``usual`` or, where the file has no such
             column, one that is called so.
         usual: See there.
-        targets: The columns to predict, numbers; empty cells mean "not measured".
         encoding: Of text files.
         delimiter: Between cells, where the ending of the name does not say it.
     """
@@ -67,7 +62,16 @@ def read_molecules(
         table = _read_sdf(Path(path))
     else:
         table = read_table(path, encoding=encoding, delimiter=delimiter)
-    return _chosen_columns(table, smiles_column(table, smiles or "", usual), targets)
+    return molecule_table(table, smiles=smiles or "", usual=usual)
+
+
+def molecule_table(
+    table: Table, *, smiles: str = "", usual: str = "", targets: Sequence[str] = ()
+) -> MoleculeTable:
+    """The rows of a table that has a column of SMILES, see :func:`smiles_column`."""
+    column = smiles_column(table, smiles, usual)
+    cells = tuple(cell.strip() for cell in table.column(column))
+    return MoleculeTable(table, cells, tuple(targets))
 
 
 def read_named(name: str) -> MoleculeTable:
@@ -79,7 +83,8 @@ def read_named(name: str) -> MoleculeTable:
             "load it with edgewise.data.citation.load_citation"
         )
     file = open_files(data.name)["table"]
-    return _chosen_columns(parse_text(file.data, str(file.path)), data.smiles, data.targets)
+    table = parse_text(file.data, str(file.path))
+    return molecule_table(table, smiles=data.smiles, targets=data.targets)
 
 
 def read_structures(
@@ -132,16 +137,6 @@ def write_invalid(path: str | Path, invalid: Sequence[InvalidRow]) -> None:
     writer.writerow(("row", "line", "smiles", "reason"))
     writer.writerows((e.row, e.line, e.smiles, e.reason) for e in invalid)
     write_atomically(path, stream.getvalue())
-
-
-def _chosen_columns(table: Table, smiles: str, targets: Sequence[str]) -> MoleculeTable:
-    measured = np.array([table.numbers(name) for name in targets], dtype=np.float64)
-    return MoleculeTable(
-        table=table,
-        smiles=tuple(cell.strip() for cell in table.column(smiles)),
-        targets=measured.reshape(len(targets), len(table)).T,
-        target_names=tuple(targets),
-    )
 
 
 def is_sdf(path: str | Path) -> bool:

@@ -15,9 +15,11 @@ from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import write_atomically
-from edgewise.core.recipe import Recipe, make_recipe
+from edgewise.core.presets import make_settings
+from edgewise.core.registries import LAYERS, UNITS
+from edgewise.core.settings import Settings, refuse_foreign
 from edgewise.data.splits import Split, random_split
-from edgewise.estimators.parameters import KNOBS, plain
+from edgewise.estimators.parameters import PARAMETERS, plain
 from edgewise.estimators.targets import (
     Target,
     joined,
@@ -26,30 +28,29 @@ from edgewise.estimators.targets import (
     number_columns,
     settled,
 )
-from edgewise.fitted import Fitted, fitted, load_model
-from edgewise.metrics import headline
-from edgewise.problems import Problem
-from edgewise.training import Epoch, fit_member
+from edgewise.training import Epoch, Predictor, fit_member, load_model, make_predictor
+from edgewise.units.base import Problem
 
 FORMAT = "edgewise estimator 1"
-_YES_OR_NO = np.array([0, 1])
 Some = TypeVar("Some", bound="Estimator")
 
 
 class Estimator(BaseEstimator):
     """Settings in, a fitted model out."""
 
-    _kind: ClassVar[str]  # "nodes" or "molecules"
-    _tasks: ClassVar[tuple[str, ...]]  # kinds of Task
+    _unit: ClassVar[str]
+    _source_settings: ClassVar[frozenset[str]]  # those that hold for what it is given
+    _implied: ClassVar[dict[str, Any]] = {}  # settings that follow from it
+    _role: ClassVar[str]  # the Task's word for what it is here
     preset: Any
     validation_fraction: Any
-    fitted_: Fitted
+    fitted_: Predictor
     history_: list[Epoch]
     classes_: Any
     y_ndim_: int
 
     def __init__(self, **settings: Any) -> None:
-        raise NotImplementedError("recipe_parameters gives every estimator its constructor")
+        raise NotImplementedError("setting_parameters gives every estimator its constructor")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -61,10 +62,16 @@ class Estimator(BaseEstimator):
     def _target(self, y: np.ndarray, names: tuple[str, ...]) -> Target:
         raise NotImplementedError
 
-    def _recipe(self) -> Recipe:
-        given = {name: plain(getattr(self, name)) for name in KNOBS}
+    def _settings(self) -> Settings:
+        given = {name: plain(getattr(self, name)) for name in PARAMETERS}
         given = {name: value for name, value in given.items() if value is not None}
-        return make_recipe(self._kind, str(self.preset), **given)
+        settings = make_settings(self._unit, str(self.preset), implied=self._implied, **given)
+        unit, layer = UNITS[self._unit], settings.model.layer
+        name = type(self).__name__
+        refuse_foreign(given, "source", self._source_settings, f"this is a {name}")
+        refuse_foreign(given, "unit", unit.settings, f"a {name} predicts {unit.plural}")
+        refuse_foreign(given, "layer", LAYERS[layer].settings, f"the layer is {layer}")
+        return settings
 
     def _target_of(self, parts: list[tuple[Any, Any]]) -> Target:
         """The target of training and validation together."""
@@ -98,22 +105,21 @@ class Estimator(BaseEstimator):
         )
         return Split(drawn.train, drawn.test, nothing)
 
-    def _fit_problem(self: Some, problem: Problem, recipe: Recipe, target: Target) -> Some:
+    def _fit_problem(self: Some, problem: Problem, target: Target) -> Some:
         members = []
-        for member in range(recipe.ensemble):
-            fitting = fit_member(problem, recipe, member)
+        for member in range(problem.settings.training.ensemble):
+            fitting = fit_member(problem, member)
             members.append(fitting.trainer.model)
             if member == 0:
                 self.history_ = fitting.history
-        self._take(fitted(problem, recipe, tuple(members)), target.y_ndim, target.classes)
+        self._take(make_predictor(problem, tuple(members)), target.y_ndim, target.classes)
         return self
 
-    def _take(self, model: Fitted, y_ndim: int, classes: np.ndarray | None) -> None:
+    def _take(self, model: Predictor, y_ndim: int, classes: np.ndarray | None) -> None:
         self.fitted_, self.y_ndim_ = model, y_ndim
-        if model.task.kind == "multilabel":
-            self.classes_ = [_YES_OR_NO.copy() for _ in model.task.names]
-        elif model.task.kind == "classification":
-            self.classes_ = classes
+        known = model.task.label_arrays(classes)
+        if known is not None:
+            self.classes_ = known
 
     def save(self, folder: str | Path) -> None:
         """Write the model and the settings into a folder: safetensors and JSON, no pickle."""
@@ -124,7 +130,7 @@ class Estimator(BaseEstimator):
             "parameters": {k: v for k, v in given.items() if v is not None and k != "graph"},
             "y_ndim": self.y_ndim_,
         }
-        if self.fitted_.task.kind == "classification":
+        if self.fitted_.task.single_label:
             content["classes"] = self.classes_.tolist()
         # Before the model, for model.json is the last file of a whole folder.
         write_atomically(Path(folder) / "estimator.json", json.dumps(content, indent=1))
@@ -140,12 +146,10 @@ class Estimator(BaseEstimator):
                 give it here. Nor is ``history_``.
         """
         model = load_model(folder)
-        if model.kind != cls._kind or model.task.kind not in cls._tasks:
-            what = "Regressor" if model.task.kind == "regression" else "Classifier"
-            home = ("Node" if model.kind == "nodes" else "Molecule") + what
+        if model.unit.name != cls._unit or model.task.role != cls._role:
             raise EdgewiseError(
-                f"{folder} holds a model for {model.kind} ({model.task}), which is no "
-                f"{cls.__name__}; load it with {home}.load"
+                f"{folder} holds a model for {model.unit.plural} ({model.task}), which is no "
+                f"{cls.__name__}; load it with {model.unit.estimator}{model.task.role}.load"
             )
         saved, y_ndim, classes = _recorded(Path(folder) / "estimator.json", model)
         try:
@@ -162,25 +166,25 @@ class Estimator(BaseEstimator):
 class Classifier(ClassifierMixin):
     """Labels from probabilities, and their score."""
 
-    fitted_: Fitted
+    _role = "Classifier"
+    fitted_: Predictor
     classes_: Any
     predict: Callable[..., np.ndarray]
     predict_proba: Callable[..., np.ndarray]
 
     def _labels(self, probability: np.ndarray) -> np.ndarray:
-        if self.fitted_.task.kind == "multilabel":
-            return (probability > 0.5).astype(np.int64)
-        return self.classes_[probability.argmax(axis=1)]
+        labels: np.ndarray = self.fitted_.task.choose(probability, self.classes_)
+        return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy over the rows with a label; of yes-or-no labels, their mean ROC-AUC."""
+        """Accuracy over the rows with a label; of binary labels, their mean ROC-AUC."""
         check_is_fitted(self, "fitted_")
-        if self.fitted_.task.kind == "multilabel":
+        if not self.fitted_.task.single_label:
             if sample_weight is not None:
                 raise EdgewiseError("the ROC-AUC takes no sample_weight here; leave it out")
             probability = self.predict_proba(X)
             read = ~np.isnan(probability).any(axis=1)
-            return headline(self.fitted_.task, probability[read], number_columns(y)[read])
+            return self.fitted_.task.score(probability[read], number_columns(y)[read])
         truth = np.asarray(y).reshape(-1)
         known = known_labels(truth)
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
@@ -192,6 +196,7 @@ class Classifier(ClassifierMixin):
 class Regressor(RegressorMixin):
     """Values in the shape of y, and their score."""
 
+    _role = "Regressor"
     y_ndim_: int
     predict: Callable[..., np.ndarray]
 
@@ -231,18 +236,20 @@ def check_lengths(rows: int, y: Any, where: str) -> None:
         )
 
 
-def _recorded(path: Path, model: Fitted) -> tuple[dict[str, Any], int, np.ndarray | None]:
+def _recorded(path: Path, model: Predictor) -> tuple[dict[str, Any], int, np.ndarray | None]:
     """Parameters, dimensions of y and classes; a run of the command line says less."""
-    settings = model.recipe.to_json()
     if not path.exists():
-        ndim = 2 if model.task.kind == "multilabel" or len(model.task.names) > 1 else 1
-        return {name: settings[name] for name in KNOBS}, ndim, np.array(model.task.classes)
+        differing = model.settings.differences()
+        given = {name: value for name, value in differing.items() if name in PARAMETERS}
+        return given, model.task.y_ndim, np.array(model.task.outputs)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
             raise EdgewiseError(f"it says {content['format']!r}, expected {FORMAT!r}")
         classes = np.array(content.get("classes", []))
-        if tuple(str(label) for label in classes) != model.task.classes:
+        if tuple(str(label) for label in classes) != (
+            model.task.outputs if model.task.single_label else ()
+        ):
             raise EdgewiseError("its classes are not those of the model")
         return dict(content["parameters"]), int(content["y_ndim"]), classes
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

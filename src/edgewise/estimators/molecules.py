@@ -1,6 +1,6 @@
 """Estimators for molecules: X is SMILES or RDKit molecules, y is measured or labelled."""
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -9,9 +9,9 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.core.missing import is_missing
 from edgewise.data.chemistry import MoleculeCodes, read_smiles, require_rdkit
 from edgewise.estimators.base import Classifier, Estimator, Regressor, check_lengths, given_parts
-from edgewise.estimators.parameters import recipe_parameters
-from edgewise.estimators.targets import Target, class_target, value_target, yes_or_no_target
-from edgewise.problems import molecule_problem
+from edgewise.estimators.parameters import setting_parameters
+from edgewise.estimators.targets import Target, binary_target, class_target, value_target
+from edgewise.units.graph import molecule_problem
 
 _OWN = {
     "validation_fraction": (0.1, "share of the rows given to fit that is held out to stop by"),
@@ -24,7 +24,9 @@ Some = TypeVar("Some", bound="MoleculeEstimator")
 class MoleculeEstimator(Estimator):
     """Molecules, one for each row."""
 
-    _kind = "molecules"
+    _unit = "graph"
+    _source_settings = frozenset({"featurizer", "pair_threshold"})
+    _implied: ClassVar[dict[str, Any]] = {"directed": False}
     invalid: Any
 
     def __sklearn_tags__(self) -> Any:
@@ -41,7 +43,7 @@ class MoleculeEstimator(Estimator):
             validation: ``(X, y)`` of the rows to stop by. Without it, a share of
                 ``validation_fraction`` is held out of X.
         """
-        recipe, parts = self._recipe(), given_parts(X, y, validation)
+        settings, parts = self._settings(), given_parts(X, y, validation)
         self._check_invalid()
         smiles = [smiles_of(X, where) for (X, _), where in zip(parts, _WHERE, strict=False)]
         for texts, (_, truth), where in zip(smiles, parts, _WHERE, strict=False):
@@ -53,9 +55,9 @@ class MoleculeEstimator(Estimator):
         known = target.task.labelled_rows(target.truth)
         stop = known[known >= first] if len(parts) > 1 else None
         train = known[known < first]
-        split = self._split(target, train, stop, target.truth, recipe.seed)
-        problem = molecule_problem(codes, target.task, target.truth, split, recipe)
-        return self._fit_problem(problem, recipe, target)
+        split = self._split(target, train, stop, target.truth, settings.training.seed)
+        problem = molecule_problem(codes, target.task, target.truth, split, settings)
+        return self._fit_problem(problem, target)
 
     def _check_invalid(self) -> None:
         if self.invalid not in ("error", "nan"):
@@ -70,11 +72,11 @@ class MoleculeEstimator(Estimator):
         if self.invalid == "error" or not gaps:
             _refuse_unread(codes, len(texts))
         predicted = np.full((len(texts), self.fitted_.task.width), np.nan)
-        predicted[codes.rows] = self.fitted_.predict_molecules(codes).mean
+        predicted[codes.rows] = self.fitted_.predict(codes).mean
         return predicted
 
 
-@recipe_parameters(**_OWN)
+@setting_parameters(**_OWN)
 class MoleculeRegressor(Regressor, MoleculeEstimator):
     """Values of molecules, one or several for each, learnt from those that are known.
 
@@ -89,8 +91,6 @@ class MoleculeRegressor(Regressor, MoleculeEstimator):
         (1,)
     """
 
-    _tasks = ("regression",)
-
     def _target(self, y: np.ndarray, names: tuple[str, ...]) -> Target:
         return value_target(y, names)
 
@@ -99,7 +99,7 @@ class MoleculeRegressor(Regressor, MoleculeEstimator):
         return self._values(self._predicted(X))
 
 
-@recipe_parameters(**_OWN)
+@setting_parameters(**_OWN)
 class MoleculeClassifier(Classifier, MoleculeEstimator):
     """Classes of molecules, or several yes-or-no labels for each.
 
@@ -111,15 +111,13 @@ class MoleculeClassifier(Classifier, MoleculeEstimator):
     Attributes: ``classes_``, sorted; ``history_``, the epochs of the first model; ``fitted_``.
     """
 
-    _tasks = ("classification", "multilabel")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
 
     def _target(self, y: np.ndarray, names: tuple[str, ...]) -> Target:
-        return class_target(y, names) if y.ndim == 1 else yes_or_no_target(y, names)
+        return class_target(y, names) if y.ndim == 1 else binary_target(y, names)
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest class, or zeros and ones; a molecule that cannot be read is an error."""

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.estimators.base import Classifier, Estimator, Regressor, check_lengths, given_parts
-from edgewise.estimators.parameters import recipe_parameters
+from edgewise.estimators.parameters import setting_parameters
 from edgewise.estimators.targets import Target, class_target, settled, value_target
 from edgewise.graphs.graph import Graph
-from edgewise.problems import node_problem
+from edgewise.units.node import node_problem
 
 _OWN = {
     "graph": (None, "the edgewise.Graph that holds all nodes, those to be predicted too"),
@@ -27,7 +27,8 @@ Some = TypeVar("Some", bound="NodeEstimator")
 class NodeEstimator(Estimator):
     """Nodes of a graph that is given once, and shared by all clones."""
 
-    _kind = "nodes"
+    _unit = "node"
+    _source_settings = frozenset({"directed", "reciprocal"})
     graph: Any
 
     def __sklearn_clone__(self: Some) -> Some:
@@ -46,7 +47,7 @@ class NodeEstimator(Estimator):
             validation: ``(X, y)`` of the nodes to stop by. Without it, a share of
                 ``validation_fraction`` is held out of X.
         """
-        recipe, graph = self._recipe(), self._graph(None)
+        settings, graph = self._settings(), self._graph(None)
         if X is None and y is None:
             X, y = _labelled(graph)
         parts = given_parts(X, y, validation)
@@ -57,18 +58,16 @@ class NodeEstimator(Estimator):
         _check_once(every)
         target = self._target_of(parts)
         # Labels come from y alone: those that the graph may have are not even looked at.
-        truth = torch.full(
-            (graph.num_nodes,),
-            -1 if target.classes is not None else float("nan"),
-            dtype=target.truth.dtype,
-        )
-        truth[every] = target.truth.reshape(-1)
-        known = target.task.known(truth)
+        truth = target.task.unknown_truth(graph.num_nodes).to(target.truth.dtype)
+        truth[every] = target.truth.reshape(len(every), *truth.shape[1:])
+        known = torch.zeros(graph.num_nodes, dtype=torch.bool)
+        known[target.task.labelled_rows(truth)] = True
         train, *stop = (rows[known[rows]].sort().values for rows in nodes)
-        split = self._split(target, train, stop[0] if stop else None, truth, recipe.seed)
-        labelled = replace(graph, y=truth, class_names=target.task.classes or None)
-        problem = node_problem(labelled, target.task, split, recipe)
-        return self._fit_problem(problem, recipe, target)
+        seed = settings.training.seed
+        split = self._split(target, train, stop[0] if stop else None, truth, seed)
+        bare = replace(graph, y=None, class_names=None)
+        problem, _ = node_problem(bare, target.task, truth, split, settings)
+        return self._fit_problem(problem, target)
 
     def _graph(self, other: Any) -> Graph:
         graph = self.graph if other is None else other
@@ -83,10 +82,10 @@ class NodeEstimator(Estimator):
     def _predicted(self, X: Any, graph: Any) -> np.ndarray:
         check_is_fitted(self, "fitted_")
         where = self._graph(graph)
-        return self.fitted_.predict_nodes(where).mean[node_rows(X, where).numpy()]
+        return self.fitted_.predict(where).mean[node_rows(X, where).numpy()]
 
 
-@recipe_parameters(**_OWN)
+@setting_parameters(**_OWN)
 class NodeClassifier(Classifier, NodeEstimator):
     """Classes of the nodes of a graph, learnt from the nodes whose class is known.
 
@@ -103,8 +102,6 @@ class NodeClassifier(Classifier, NodeEstimator):
         >>> model.fit(["a", "c"], ["left", "right"]).predict(["b", "d"])
         array(['left', 'right'], dtype='<U5')
     """
-
-    _tasks = ("classification",)
 
     def _target(self, y: np.ndarray, names: tuple[str, ...]) -> Target:
         return class_target(_one_label_each(y), names)
@@ -123,7 +120,7 @@ class NodeClassifier(Classifier, NodeEstimator):
         return self._predicted(X, graph)
 
 
-@recipe_parameters(**_OWN)
+@setting_parameters(**_OWN)
 class NodeRegressor(Regressor, NodeEstimator):
     """Values of the nodes of a graph, learnt from the nodes whose value is known.
 
@@ -131,8 +128,6 @@ class NodeRegressor(Regressor, NodeEstimator):
 
     Attributes: ``history_``, the epochs of the first model; ``fitted_``.
     """
-
-    _tasks = ("regression",)
 
     def _target(self, y: np.ndarray, names: tuple[str, ...]) -> Target:
         return replace(value_target(_one_label_each(y), names), y_ndim=y.ndim)

@@ -1,31 +1,29 @@
-"""Constructors whose parameters are the knobs of Recipe, so that a knob exists in one place."""
+"""Constructors whose parameters are the settings of model and training, declared in one place."""
 
 from collections.abc import Callable
-from dataclasses import fields
 from inspect import Parameter, Signature
 from textwrap import fill
 from typing import Any, TypeVar
 
 import numpy as np
 
-from edgewise.core.recipe import PRESETS, Recipe
+from edgewise.core.presets import PRESETS
+from edgewise.core.settings import PART_OF, SETTINGS
 
-KNOBS = tuple(
-    knob.name for knob in fields(Recipe) if knob.metadata["group"] in ("model", "training")
-)
+PARAMETERS = tuple(name for name, part in PART_OF.items() if part in ("model", "training"))
 _PRESET = ("default", f"where the settings that are not given come from: {' or '.join(PRESETS)}")
-_HELP = {knob.name: (None, knob.metadata["help"]) for knob in fields(Recipe) if knob.name in KNOBS}
+_HELP = {name: (None, SETTINGS[name].metadata["help"]) for name in PARAMETERS}
 AnyClass = TypeVar("AnyClass", bound=type)
 
 
-def recipe_parameters(**own: tuple[Any, str]) -> Callable[[AnyClass], AnyClass]:
-    """Give a class a constructor with its own parameters, ``preset`` and the knobs of a recipe.
+def setting_parameters(**own: tuple[Any, str]) -> Callable[[AnyClass], AnyClass]:
+    """Give a class a constructor with its own parameters, ``preset`` and the settings.
 
     scikit-learn reads the parameters of an estimator off the signature of its constructor, and
-    keeps what it is given untouched; a knob that is None is as the preset says.
+    keeps what it is given untouched; a setting that is None is as the preset says.
 
     Args:
-        own: Default and help text of each parameter that is not a knob.
+        own: Default and help text of each parameter that is not a setting.
     """
     parameters = {**own, "preset": _PRESET, **_HELP}
     signature = Signature(

@@ -10,7 +10,10 @@ from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.missing import is_missing
-from edgewise.tasks import Task
+from edgewise.tasks.base import Task
+from edgewise.tasks.classification import Classification
+from edgewise.tasks.multilabel import Multilabel
+from edgewise.tasks.regression import Regression
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +69,7 @@ def class_target(y: np.ndarray, names: tuple[str, ...]) -> Target:
         )
     truth = np.full(len(y), -1, dtype=np.int64)
     truth[known] = number
-    task = Task("classification", names, tuple(str(label) for label in classes))
+    task = Classification(names, tuple(str(label) for label in classes))
     return Target(task, torch.from_numpy(truth), 1, classes)
 
 
@@ -77,10 +80,10 @@ def value_target(y: np.ndarray, names: tuple[str, ...]) -> Target:
     if infinite:
         raise EdgewiseError(f"y is infinite in row(s) {preview(infinite)}; write NaN for unknown")
     _check_known(columns, names)
-    return Target(Task("regression", names), _truth(columns), y.ndim)
+    return Target(Regression(names), _truth(columns), y.ndim)
 
 
-def yes_or_no_target(y: np.ndarray, names: tuple[str, ...]) -> Target:
+def binary_target(y: np.ndarray, names: tuple[str, ...]) -> Target:
     """Zeros and ones, ``[rows, targets]``."""
     columns = number_columns(y)
     bad = np.argwhere(~np.isnan(columns) & ~np.isin(columns, (0, 1)))
@@ -91,7 +94,7 @@ def yes_or_no_target(y: np.ndarray, names: tuple[str, ...]) -> Target:
             "give one label for each row, for values use a regressor"
         )
     _check_known(columns, names)
-    return Target(Task("multilabel", names), _truth(columns), 2)
+    return Target(Multilabel(names), _truth(columns), 2)
 
 
 def number_columns(y: Any) -> np.ndarray:

@@ -4,7 +4,7 @@ A function here takes and gives ``edge_attr`` as ``[edges, channels]``; those th
 take and give ``edge_index`` too. Nothing is changed in place, and gradients pass through.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -40,12 +40,21 @@ def undirected_channels(
     A pair that is joined both ways weighs the sum; cap it with ``edge_attr.clamp(max=1)``
     for a binary graph.
     """
+    return joined_channels(edge_index, edge_attr, torch.add)
+
+
+def joined_channels(
+    edge_index: Tensor,
+    edge_attr: Tensor | None,
+    join: Callable[[Tensor, Tensor], Tensor],
+) -> tuple[Tensor, Tensor]:
+    """Forget direction: the two directions between two nodes become one value, by ``join``."""
     edge_index, forward, backward = _both_ways(edge_index, edge_attr)
-    return edge_index, forward + backward
+    return edge_index, join(forward, backward)
 
 
-def go_both_ways(edge_index: Tensor, edge_attr: Tensor | None = None) -> bool:
-    """Whether every edge has a way back with the same values, so that none has a direction."""
+def is_symmetric(edge_index: Tensor, edge_attr: Tensor | None = None) -> bool:
+    """Whether every edge has a reverse edge with the same values, so that none has a direction."""
     _, forward, backward = _both_ways(edge_index, edge_attr)
     return torch.equal(forward, backward)
 

@@ -58,11 +58,24 @@ class SparseFeatures:
         rows = torch.arange(len(self), device=self.device).repeat_interleave(self.start.diff())
         return weight.new_zeros(len(self), weight.size(1)).index_add(0, rows, message)
 
+    def to_dense(self) -> Float[Tensor, "nodes features"]:
+        """The same features with their zeros."""
+        rows = torch.arange(len(self), device=self.device).repeat_interleave(self.start.diff())
+        return self.value.new_zeros(self.shape).index_put((rows, self.column.long()), self.value)
+
+    def to(self, device: torch.device | str) -> "SparseFeatures":
+        """The same features on a device."""
+        tensors = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
+        return replace(self, **tensors)
+
     def dropped(self, p: float, key: int) -> "SparseFeatures":
         """A copy in which each stored number is zero with probability ``p``."""
         if p == 0:
             return self
         return replace(self, value=self.value * kept_factors(key, len(self.value), p, self.value))
+
+
+Features = Tensor | SparseFeatures
 
 
 def sparse_features(x: Tensor) -> SparseFeatures:

@@ -3,8 +3,9 @@
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,25 @@ import torch
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.recipe import Recipe, make_recipe
+from edgewise.core.presets import make_settings
+from edgewise.core.settings import Settings
 from edgewise.data.chemistry import MoleculeCodes
 from edgewise.data.citation import load_citation
 from edgewise.data.molecule_tables import read_named, read_structures
 from edgewise.data.splits import random_split
 from edgewise.graphs.graph import Graph
-from edgewise.metrics import headline
-from edgewise.nn.networks import VARIANTS
+from edgewise.nn.network import VARIANTS
 from edgewise.paper.baselines.forest import fit_forest
 from edgewise.paper.baselines.weave import WEAVE, make_weave_trainer
 from edgewise.paper.printed import CITATION, ROWS_2, ROWS_3, SPLITS
-from edgewise.problems import MoleculeProblem, Problem, molecule_problem, node_problem
-from edgewise.tasks import Task, guess_task
+from edgewise.tasks.base import Task
+from edgewise.tasks.classification import Classification
+from edgewise.tasks.reading import find_task
 from edgewise.training import Fitting, Trainer, make_trainer
+from edgewise.training.legacy import recipe_0_1
+from edgewise.units.base import Problem
+from edgewise.units.graph import molecule_problem
+from edgewise.units.node import node_problem
 
 PROTOCOLS = ("fixed", "random")  # one split and many initial weights, or a split for each run
 RUNS = {"cora": 20, "citeseer": 20, "pubmed": 20, "tox21": 5, "lipo": 5, "freesolv": 5}
@@ -49,28 +55,27 @@ class Experiment:
         return 2 if self.dataset in CITATION else 3
 
     @property
-    def recipe(self) -> Recipe:
+    def settings(self) -> Settings:
         """The paper's settings for this row; runs differ in seeds alone."""
         split_seed = 0 if self.protocol == "fixed" else self.run
         seeds = {"seed": self.run, "split_seed": split_seed, "split": self.split}
         if self.table == 2:
             name, weighted = self.row.removesuffix("*"), self.row.endswith("*")
-            return make_recipe(
-                "nodes", "paper", **asdict(VARIANTS[name]), weighted=weighted, **seeds
-            )
-        rows: dict[str, dict[str, Any]] = {
-            "RF": {},
-            "Weave": WEAVE,
-            "EGNN(C)": {"layer": "conv"},
-            "EGNN(A)": {"layer": "attention"},
-        }
-        return make_recipe("molecules", "paper", **rows[self.row], **seeds)
+            variant = {"weighted": weighted, **asdict(VARIANTS[name])}
+            return make_settings("node", "paper", **variant, **seeds)
+        implied = {"directed": False}
+        return make_settings("graph", "paper", implied=implied, **ROWS[self.row].settings, **seeds)
 
     @property
-    def settings(self) -> str:
-        """A short mark of the settings, which changes when they do."""
-        content = {k: v for k, v in self.recipe.to_json().items() if "seed" not in k}
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
+    def marks(self) -> tuple[str, str]:
+        """Short marks of the settings, which change when they do: today's, and version 0.1's."""
+        settings = self.settings
+        return _mark(settings.differences()), _mark(recipe_0_1(settings))
+
+
+def _mark(settings: dict[str, Any]) -> str:
+    content = {name: value for name, value in settings.items() if "seed" not in name}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def plan(
@@ -130,53 +135,71 @@ def load_data(dataset: str) -> Data:
         return load_citation(dataset)[0]
     rows = read_named(dataset)
     codes, _ = read_structures(rows, on_invalid="skip")
-    task, truth = guess_task(rows.table, rows.target_names)
+    task, truth = find_task(rows.table, rows.targets)
     return MoleculeData(codes, task, truth[torch.from_numpy(codes.rows)])
 
 
 def run_experiment(experiment: Experiment, data: Data) -> dict[str, Any]:
     """Train once; gives a line of results."""
     start = time.perf_counter()
-    recipe = experiment.recipe
-    problem = make_problem(recipe, data)
-    if experiment.row == "RF":
-        assert isinstance(problem, MoleculeProblem)
-        predicted, epochs = fit_forest(problem, recipe.seed), {}
-    else:
-        fitting = Fitting(_trainer(experiment, problem))
-        while not fitting.done:
-            fitting.step()
-        fitting.restore_best()
-        assert fitting.best is not None
-        predicted = problem.task.meaning(fitting.trainer.outputs()).numpy()
-        epochs = {"epochs": len(fitting.history), "best_epoch": fitting.best.number}
+    problem = make_problem(experiment.settings, data)
+    predicted, epochs = ROWS.get(experiment.row, EGNN).fit(problem)
     return {
         **asdict(experiment),
-        "settings": experiment.settings,
+        "settings": experiment.marks[0],
         **scores(problem, predicted),
         **epochs,
         "seconds": round(time.perf_counter() - start, 2),
     }
 
 
-def _trainer(experiment: Experiment, problem: Problem) -> Trainer:
-    if experiment.row == "Weave":
-        assert isinstance(problem, MoleculeProblem)
-        return make_weave_trainer(problem, experiment.recipe)
-    return make_trainer(problem, experiment.recipe)
+Fit = Callable[[Problem], tuple[np.ndarray, dict[str, int]]]  # predictions, and counts of epochs
 
 
-def make_problem(recipe: Recipe, data: Data) -> Problem:
-    """The problem of a recipe: a split of the data, and what they look like to a model."""
-    assert recipe.split_seed is not None
+@dataclass(frozen=True)
+class MoleculeRow:
+    """A row of Table 3: what it changes in the paper's settings, and how it is fitted."""
+
+    settings: dict[str, Any]
+    fit: Fit
+
+
+def _fit_network(make: Callable[[Problem], Trainer], problem: Problem) -> Any:
+    fitting = Fitting(make(problem))
+    while not fitting.done:
+        fitting.step()
+    fitting.restore_best()
+    assert fitting.best is not None
+    predicted = problem.task.decode(fitting.trainer.outputs()).numpy()
+    return predicted, {"epochs": len(fitting.history), "best_epoch": fitting.best.number}
+
+
+def _fit_forest(problem: Problem) -> Any:
+    return fit_forest(problem, problem.settings.training.seed), {}
+
+
+EGNN = MoleculeRow({}, partial(_fit_network, make_trainer))
+ROWS = {
+    "RF": MoleculeRow({}, _fit_forest),
+    "Weave": MoleculeRow(WEAVE, partial(_fit_network, make_weave_trainer)),
+    "EGNN(C)": MoleculeRow({"layer": "conv"}, EGNN.fit),
+    "EGNN(A)": MoleculeRow({"layer": "attention"}, EGNN.fit),
+}
+
+
+def make_problem(settings: Settings, data: Data) -> Problem:
+    """The problem of these settings: a split of the data, and what they look like to a model."""
+    split_seed = settings.split.split_seed
+    assert split_seed is not None
     if isinstance(data, Graph):
         assert data.class_names is not None
-        split = random_split(data.num_nodes, recipe.split, seed=recipe.split_seed)
-        task = Task("classification", ("class",), data.class_names)
-        return node_problem(data, task, split, recipe)
+        assert data.y is not None
+        split = random_split(data.num_nodes, settings.split.split, seed=split_seed)
+        task = Classification(("class",), data.class_names)
+        return node_problem(data, task, data.y, split, settings)[0]
     rows = data.task.labelled_rows(data.truth)
-    split = random_split(rows, recipe.split, seed=recipe.split_seed)
-    return molecule_problem(data.codes, data.task, data.truth, split, recipe)
+    split = random_split(rows, settings.split.split, seed=split_seed)
+    return molecule_problem(data.codes, data.task, data.truth, split, settings)
 
 
 def scores(problem: Problem, predicted: np.ndarray) -> dict[str, float]:
@@ -184,5 +207,5 @@ def scores(problem: Problem, predicted: np.ndarray) -> dict[str, float]:
     found = {}
     for part in ("validation", "test"):
         rows = problem.split.parts()[part].numpy()
-        found[part] = headline(problem.task, predicted[rows], problem.truth.numpy()[rows])
+        found[part] = problem.task.score(predicted[rows], problem.truth.numpy()[rows])
     return {part: round(score, 6) for part, score in found.items()}

@@ -32,7 +32,7 @@ class Results:
             line = json.loads(text)
             experiment = Experiment(**{name: line[name] for name in _FIELDS})
             settings, _ = line["settings"], (float(line["validation"]), float(line["test"]))
-            current = settings == experiment.settings
+            current = settings in experiment.marks
         except (ValueError, KeyError, TypeError) as error:
             raise EdgewiseError(
                 f"{where} is not a result ({error}); delete the line, and it is run again"

@@ -1,24 +1,9 @@
-"""The run folder: settings, checkpoints, results. A run may be killed anywhere and continued."""
+"""Run folders: train into one, resume it, predict and evaluate with it, compare several."""
 
-from edgewise.runs.folder import (
-    Run,
-    check_data,
-    check_free,
-    forget_untrained,
-    open_run,
-    reopen,
-    start_run,
-)
-from edgewise.runs.training import OnEpoch, train_run
+from edgewise.runs.compare import compare
+from edgewise.runs.evaluate import evaluate
+from edgewise.runs.folder import Run, open_run, reopen
+from edgewise.runs.predict import predict
+from edgewise.runs.train import resume, train
 
-__all__ = [
-    "OnEpoch",
-    "Run",
-    "check_data",
-    "check_free",
-    "forget_untrained",
-    "open_run",
-    "reopen",
-    "start_run",
-    "train_run",
-]
+__all__ = ["Run", "compare", "evaluate", "open_run", "predict", "reopen", "resume", "train"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.runs import Run, open_run
+from edgewise.runs.folder import Run, open_run
 
 _SEEDS = ("seed", "split_seed")
 
@@ -68,7 +68,7 @@ def compare(folders: Sequence[str | Path]) -> list[Line]:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    kept = {k: v for k, v in run.recipe.to_json().items() if k not in _SEEDS}
+    kept = {k: v for k, v in run.settings.flat().items() if k not in _SEEDS}
     return {"data": run.source.name, **kept}
 
 

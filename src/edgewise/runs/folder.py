@@ -2,7 +2,7 @@
 
 import json
 import platform
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,19 @@ from typing import Any
 from edgewise import __version__
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.files import LOCK, write_atomically
-from edgewise.core.recipe import Recipe, load_recipe
-from edgewise.data.sources import Source
-from edgewise.fitted import Fitted, load_model
-from edgewise.problems import Opened, Show, open_problem
+from edgewise.core.registries import UNITS
+from edgewise.core.settings import Settings, load_settings
+from edgewise.data.sources import Source, stored_source
+from edgewise.training.legacy import RUN_FORMAT_0_1, UNITS_0_1, settings_0_1
+from edgewise.training.predictor import Predictor, load_model
+from edgewise.units.base import Opened, Show, Unit
 
-FORMAT = "edgewise run 1"
+FORMAT = "edgewise run 2"
 _METRICS = frozenset(
     {"finished", "headline", "lower_is_better", "epochs", "best_epochs", "seconds"}
     | {"train", "validation", "test"}
 )
+_KINDS_0_1 = {unit: kind for kind, unit in UNITS_0_1.items()}
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,16 @@ class Run:
 
     folder: Path
     source: Source
-    recipe: Recipe
+    settings: Settings
     preset: str
     checksum: str  # of the data
     versions: dict[str, str]
     command: str
+
+    @property
+    def unit(self) -> Unit:
+        unit: Unit = UNITS[self.source.unit]
+        return unit
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -58,20 +66,22 @@ class Run:
     def finished(self) -> bool:
         return (self.folder / "metrics.json").exists() and bool(self.metrics["finished"])
 
-    def model(self) -> Fitted:
+    def model(self) -> Predictor:
         return load_model(self.folder)
 
 
-def start_run(folder: str | Path, source: Source, recipe: Recipe, preset: str, command: str) -> Run:
+def start_run(
+    folder: str | Path, source: Source, settings: Settings, preset: str, command: str
+) -> Run:
     """Make a run folder; one that holds something already is refused."""
     folder, source = Path(folder), source.absolute()
-    run = Run(folder, source, recipe, preset, source.checksum(), _versions(), command)
+    run = Run(folder, source, settings, preset, source.checksum(), _versions(), command)
     check_free(folder)
     content = {
         "format": FORMAT,
         "data": {"form": source.form, "places": source.places, "sha256": run.checksum},
         "preset": preset,
-        "recipe": recipe.to_json(),
+        "settings": settings.to_json(),
         "versions": run.versions,
         "command": command,
     }
@@ -95,13 +105,21 @@ def open_run(folder: str | Path) -> Run:
     path = Path(folder) / "recipe.json"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if content["format"] != FORMAT:
-            raise EdgewiseError(f"it says {content['format']!r}, expected {FORMAT!r}")
         data = content["data"]
+        source = stored_source(str(data["form"]), [str(place) for place in data["places"]])
+        if content["format"] == RUN_FORMAT_0_1:
+            settings = settings_0_1(content["recipe"], _KINDS_0_1[source.unit])
+        elif content["format"] == FORMAT:
+            settings = load_settings(content["settings"])
+        else:
+            raise EdgewiseError(
+                f"it says {content['format']!r}, and this version reads {FORMAT!r}; use the "
+                "version of Edgewise that wrote it"
+            )
         return Run(
             Path(folder),
-            Source(str(data["form"]), tuple(str(place) for place in data["places"])),
-            load_recipe(content["recipe"]),
+            source,
+            settings,
             str(content["preset"]),
             str(data["sha256"]),
             dict(content["versions"]),
@@ -127,12 +145,13 @@ def check_data(run: Run) -> None:
 def reopen(run: Run, progress: Show | None = None) -> Opened:
     """The problem of a run from the data it started with, split as it was then."""
     check_data(run)
-    split, recipe = run.folder / "splits.json", run.recipe
+    split, settings = run.folder / "splits.json", run.settings
     if split.exists():
+        column = settings.split.split_column
         # The column that told the split stays out of the features.
-        ignore = (*recipe.ignore, *filter(None, (recipe.split_column,)))
-        recipe = replace(recipe, split=str(split), split_column="", ignore=ignore)
-    return open_problem(run.source, recipe, progress)
+        ignore = (*settings.data.ignore, *filter(None, (column,)))
+        settings = settings.changed(split=str(split), split_column="", ignore=ignore)
+    return run.unit.open(run.source, settings, progress)
 
 
 def forget_untrained(run: Run) -> None:

@@ -1,24 +1,16 @@
-"""Train one model: what it is given, one epoch, and the way to the best weights."""
+"""Train one model: one epoch, and the way to the best weights; and what a trained model is."""
 
 from edgewise.training.fitting import Epoch, Fitting, fit_member
-from edgewise.training.inputs import (
-    EVALUATION_BATCH,
-    build_model,
-    graph_inputs,
-    molecule_outputs,
-)
-from edgewise.training.trainers import MoleculeTrainer, NodeTrainer, Trainer, make_trainer
+from edgewise.training.predictor import Predictor, load_model, make_predictor
+from edgewise.training.trainer import Trainer, make_trainer
 
 __all__ = [
-    "EVALUATION_BATCH",
     "Epoch",
     "Fitting",
-    "MoleculeTrainer",
-    "NodeTrainer",
+    "Predictor",
     "Trainer",
-    "build_model",
     "fit_member",
-    "graph_inputs",
+    "load_model",
+    "make_predictor",
     "make_trainer",
-    "molecule_outputs",
 ]

@@ -1,16 +1,15 @@
 """A model on its way from epoch to epoch, so that it can be stopped and continued anywhere."""
 
 import math
+import re
 from dataclasses import astuple, dataclass
 
 import torch
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.recipe import Recipe
-from edgewise.metrics import headline
-from edgewise.problems import Problem
-from edgewise.training.trainers import Trainer, make_trainer
+from edgewise.training.trainer import Trainer, make_trainer
+from edgewise.units.base import Problem
 
 
 @dataclass(frozen=True)
@@ -23,11 +22,16 @@ class Epoch:
     validation_score: float  # the task's headline metric
 
 
+def today(name: str) -> str:
+    """The name of a tensor that version 0.1 called otherwise."""
+    return re.sub(r"^layers\.(\d+)\.", r"blocks.\1.layer.", name)
+
+
 class Fitting:
     """A model on its way: history and best weights so far, and all of it as tensors."""
 
     def __init__(self, trainer: Trainer) -> None:
-        self.trainer, self.recipe = trainer, trainer.recipe
+        self.trainer, self.settings = trainer, trainer.settings.training
         self.history: list[Epoch] = []
         self.best_weights = self._weights()
 
@@ -42,20 +46,20 @@ class Fitting:
     def done(self) -> bool:
         """Whether the epochs are used up, or nothing got better for ``patience`` of them."""
         best, count = self.best, len(self.history)
-        if best is None or count < self.recipe.epochs:
-            return best is not None and count - best.number >= self.recipe.patience
+        if best is None or count < self.settings.epochs:
+            return best is not None and count - best.number >= self.settings.patience
         return True
 
     def step(self) -> Epoch:
         """Train one more epoch and validate."""
         number = len(self.history) + 1
         train_loss = self.trainer.train_epoch(number)
-        loss, validation_score = self._validated()
         validated = len(self.trainer.split.validation) > 0
+        loss, validation_score = self.trainer.validate() if validated else (math.nan, math.nan)
         if not math.isfinite(train_loss) or (validated and not math.isfinite(loss)):
             raise EdgewiseError(
-                f"training went astray in epoch {number} (loss {train_loss}); lower the "
-                f"learning_rate, which is {self.recipe.learning_rate:g}"
+                f"training diverged in epoch {number} (loss {train_loss}); lower the "
+                f"learning_rate, which is {self.settings.learning_rate:g}"
             )
         epoch = Epoch(number, train_loss, loss, validation_score)
         self.history.append(epoch)
@@ -63,17 +67,8 @@ class Fitting:
             self.best_weights = self._weights()
         return epoch
 
-    def _validated(self) -> tuple[float, float]:
-        task, rows = self.trainer.task, self.trainer.split.validation
-        if not len(rows):
-            return math.nan, math.nan
-        outputs, truth = self.trainer.validation_outputs(), self.trainer.truth[rows]
-        # Weighed like the training loss, for it decides about the same thing.
-        loss = float(task.loss(outputs, truth, self.trainer.weight))
-        return loss, headline(task, task.meaning(outputs).numpy(), truth.numpy())
-
     def _weights(self) -> dict[str, Tensor]:
-        return {k: v.detach().clone() for k, v in self.trainer.model.state_dict().items()}
+        return {k: v.detach().cpu().clone() for k, v in self.trainer.model.state_dict().items()}
 
     def restore_best(self) -> None:
         """Put the best weights into the model."""
@@ -97,7 +92,7 @@ class Fitting:
         for name, tensor in tensors.items():
             part, _, rest = name.partition(".")
             if part in parts:
-                parts[part][rest] = tensor
+                parts[part][today(rest)] = tensor
         self.trainer.model.load_state_dict(parts["model"])
         self.best_weights = parts["best"]
         state: dict[int, dict[str, Tensor]] = {}
@@ -108,9 +103,9 @@ class Fitting:
         optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
-def fit_member(problem: Problem, recipe: Recipe, member: int = 0) -> Fitting:
+def fit_member(problem: Problem, member: int = 0) -> Fitting:
     """Train one model to its end; its best weights are in place."""
-    fitting = Fitting(make_trainer(problem, recipe, member))
+    fitting = Fitting(make_trainer(problem, member))
     while not fitting.done:
         fitting.step()
     fitting.restore_best()

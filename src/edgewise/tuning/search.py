@@ -6,20 +6,22 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
 from optuna.trial import TrialState
 
+from edgewise.core.config import write_config
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.files import alone_in, write_atomically
-from edgewise.core.recipe import Recipe, write_config
+from edgewise.core.settings import Settings
 from edgewise.data.sources import Source
-from edgewise.problems import Opened, Problem, Show, open_problem
 from edgewise.training import Epoch, Fitting, make_trainer
 from edgewise.tuning.space import SPACE
 from edgewise.tuning.study import check_purpose, open_study, quiet_optuna
 from edgewise.tuning.trials import KILLED, Trial, Tuned, as_csv, as_trial, nothing_found, rounded
+from edgewise.units.base import Opened, Problem, Show, Unit
 
 OnEpoch = Callable[[int, Epoch, Tuned], None]  # number of the trial, its epoch, all that ended
 OnTrial = Callable[[Trial, Tuned], None]  # the trial that ended, and all that ended
@@ -27,7 +29,8 @@ OnTrial = Callable[[Trial, Tuned], None]  # the trial that ended, and all that e
 
 def tune(
     source: Source,
-    base: Recipe,
+    unit: Unit,
+    base: Settings,
     fixed: Collection[str],
     folder: str | Path,
     *,
@@ -48,6 +51,7 @@ def tune(
 
     Args:
         source: The data. Their test part is not looked at.
+        unit: What a row of them is.
         base: Settings that every trial starts from.
         fixed: Names of settings that are not searched.
         folder: Where the search is kept.
@@ -67,7 +71,7 @@ def tune(
         if value is not None and value <= 0:
             raise EdgewiseError(f"{name} = {value} is out of range; it must be above 0")
     start = time.monotonic()
-    opened = open_problem(source, base, progress)
+    opened = unit.open(source, base, progress)
     if not len(opened.problem.split.validation):
         raise EdgewiseError(
             "no row with a known target is left for validation, so settings cannot be told apart; "
@@ -85,6 +89,9 @@ def tune(
     return search.so_far
 
 
+_KILLS = 3  # of the first trial, before the search goes on without it
+
+
 class _Stopped(Exception):
     """The user wants no more epochs."""
 
@@ -96,19 +103,18 @@ class _Search:
         self,
         folder: Path,
         source: Source,
-        base: Recipe,
+        base: Settings,
         fixed: Collection[str],
         repeats: int,
         problem: Problem,
     ) -> None:
         self.folder, self.source, self.base, self.repeats = folder, source, base, repeats
-        self.task, self.problems = problem.task, {base.featurizer: problem}
+        self.unit = problem.unit
+        self.task, self.problems = problem.task, {base.model.featurizer: problem}
         self.space = [
             searched
             for searched in SPACE
-            if searched.name not in fixed
-            and source.kind in searched.kinds
-            and self.task.kind in searched.tasks
+            if searched.name not in fixed and searched.holds(source, self.unit, self.task)
         ]
         if not self.space:
             names = ", ".join(searched.name for searched in SPACE)
@@ -164,12 +170,13 @@ class _Search:
         so_far = self.so_far
         write_atomically(self.folder / "trials.csv", as_csv(so_far))
         if so_far.ranking:
-            write_config(self.folder / "best.toml", so_far.recipe(so_far.ranking[0]).to_json())
+            write_config(self.folder / "best.toml", so_far.settings(so_far.ranking[0]))
 
     def _check_base(self) -> None:
         """Refuse to begin at a setting that is not among those searched."""
+        base = self.base.flat()
         for searched in self.space:
-            value = getattr(self.base, searched.name)
+            value = base[searched.name]
             if isinstance(searched.among, tuple) and value not in searched.among:
                 raise EdgewiseError(
                     f"{searched.name} = {value!r} is not among what is searched, "
@@ -181,25 +188,30 @@ class _Search:
         killed = sum(trial.reason == KILLED for trial in so_far.trials)
         # Seeded by its place, so that a search that was stopped goes on as if it had not been; but
         # what was killed, perhaps because it was too large, is not drawn once more.
-        words = np.random.SeedSequence((self.base.seed, so_far.counted, killed)).generate_state(1)
+        words = np.random.SeedSequence(
+            (self.base.training.seed, so_far.counted, killed)
+        ).generate_state(1)
         self.study.sampler = optuna.samplers.TPESampler(seed=int(words[0]))
         waiting = self.study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
-        if not so_far.counted and not killed and not waiting:
-            self.study.enqueue_trial({s.name: getattr(self.base, s.name) for s in self.space})
+        # The preset comes first, also after a kill; but not for ever, if it is too large.
+        if not so_far.counted and killed < _KILLS and not waiting:
+            base = self.base.flat()
+            self.study.enqueue_trial({s.name: base[s.name] for s in self.space})
         return self.study.ask()
 
-    def _draw(self, trial: optuna.Trial) -> Recipe:
-        recipe = self.base
+    def _draw(self, trial: optuna.Trial) -> dict[str, Any]:
+        drawn: dict[str, Any] = {}
         for searched in self.space:
-            if searched.when(self.source.kind, recipe):
-                drawn = rounded(searched.suggest(trial))
-                recipe = replace(recipe, **{searched.name: drawn})
-        return recipe
+            if searched.holds_now(self.base.changed(**drawn)):
+                drawn[searched.name] = rounded(searched.suggest(trial))
+        return drawn
 
-    def _value(self, trial: optuna.Trial, recipe: Recipe, keep: Callable[[Epoch], None]) -> float:
-        problem, values = self._problem(recipe), []
+    def _value(
+        self, trial: optuna.Trial, drawn: dict[str, Any], keep: Callable[[Epoch], None]
+    ) -> float:
+        problem, values = self._problem(drawn), []
         for member in range(self.repeats):
-            fitting = Fitting(make_trainer(problem, recipe, member))
+            fitting = Fitting(make_trainer(problem, member))
             while not fitting.done:
                 keep(fitting.step())
                 best = self._best(fitting.history)
@@ -219,8 +231,11 @@ class _Search:
         scores = [e.validation_score for e in history if not math.isnan(e.validation_score)]
         return (min if self.task.lower_is_better else max)(scores, default=None)
 
-    def _problem(self, recipe: Recipe) -> Problem:
-        """Molecules are read once for each featuriser."""
-        if recipe.featurizer not in self.problems:
-            self.problems[recipe.featurizer] = open_problem(self.source, recipe).problem
-        return self.problems[recipe.featurizer]
+    def _problem(self, drawn: dict[str, Any]) -> Problem:
+        """The problem under other settings; molecules are read once for each featuriser."""
+        settings = self.base.changed(**drawn)
+        kind = settings.model.featurizer
+        if kind not in self.problems:
+            self.problems[kind] = self.unit.open(self.source, settings).problem
+        problem = self.problems[kind]
+        return replace(problem, settings=problem.settings.changed(**drawn))

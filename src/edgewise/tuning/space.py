@@ -6,7 +6,11 @@ from typing import Any
 
 import optuna
 
-from edgewise.core.recipe import Recipe
+from edgewise.core.registries import LAYERS
+from edgewise.core.settings import SETTINGS, ModelSettings, Settings
+from edgewise.data.sources import Source
+from edgewise.tasks.base import Task
+from edgewise.units.base import Unit
 
 
 @dataclass(frozen=True)
@@ -24,10 +28,8 @@ class Searched:
 
     name: str
     among: tuple[Any, ...] | Range
-    kinds: tuple[str, ...] = ("nodes", "molecules")
-    tasks: tuple[str, ...] = ("classification", "multilabel", "regression")
-    # Asked with the kind of problem and the settings that are known by then.
-    when: Callable[[str, Recipe], bool] = lambda kind, recipe: True
+    # Asked with the settings that are known by then, beside whether the setting holds at all.
+    when: Callable[[ModelSettings], bool] = lambda model: True
 
     def suggest(self, trial: optuna.Trial) -> Any:
         if isinstance(self.among, tuple):
@@ -37,27 +39,37 @@ class Searched:
             return trial.suggest_int(self.name, low, high, log=log)
         return trial.suggest_float(self.name, low, high, log=log)
 
+    def holds(self, source: Source, unit: Unit, task: Task) -> bool:
+        """Whether the setting means something for these data, whatever the layer."""
+        owners = {"source": source.settings, "unit": unit.settings, "task": task.settings}
+        owner = SETTINGS[self.name].metadata["of"]
+        return owner not in owners or self.name in owners[owner]
+
+    def holds_now(self, settings: Settings) -> bool:
+        """Whether it means something beside the settings that are drawn already."""
+        of_layer = SETTINGS[self.name].metadata["of"] == "layer"
+        taken = self.name in LAYERS[settings.model.layer].settings
+        return (taken or not of_layer) and self.when(settings.model)
+
 
 # In the order in which they are drawn: what comes later may hang on what came before.
 SPACE = (
-    Searched("layer", ("conv", "attention"), when=lambda _, r: r.normalize != "gcn"),
+    Searched("layer", ("conv", "attention"), when=lambda model: model.normalize != "gcn"),
     # Not gcn, which attention does not have.
     Searched("normalize", ("doubly_stochastic", "symmetric", "row")),
     Searched("depth", Range(1, 3)),
-    # The only layer of a shallow node model is as wide as there are classes.
+    # The only layer of a shallow network may be as wide as its outputs.
     Searched(
-        "hidden", Range(8, 128, log=True), when=lambda kind, r: kind != "nodes" or r.depth > 1
+        "hidden",
+        Range(8, 128, log=True),
+        when=lambda model: model.head != "layer" or model.depth > 1,
     ),
-    Searched(
-        "adapt",
-        (True, False),
-        when=lambda _, r: r.layer == "attention" and r.depth > 1 and r.heads == 1,
-    ),
+    Searched("adapt", (True, False), when=lambda model: model.depth > 1 and model.heads == 1),
     Searched("dropout", Range(0.0, 0.7)),
     Searched("learning_rate", Range(1e-4, 3e-2, log=True)),
     Searched("weight_decay", Range(1e-6, 1e-2, log=True)),
-    Searched("weighted", (False, True), tasks=("classification", "multilabel")),
-    Searched("pooling", ("max", "mean", "sum"), kinds=("molecules",)),
-    Searched("featurizer", ("paper", "rich"), kinds=("molecules",)),
-    Searched("batch_size", (16, 32, 64, 128), kinds=("molecules",)),
+    Searched("weighted", (False, True)),
+    Searched("pooling", ("max", "mean", "sum")),
+    Searched("featurizer", ("paper", "rich")),
+    Searched("batch_size", (16, 32, 64, 128)),
 )

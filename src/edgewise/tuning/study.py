@@ -15,12 +15,13 @@ from optuna.storages.journal import JournalFileBackend
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.files import write_atomically
-from edgewise.core.recipe import Recipe
+from edgewise.core.settings import Settings
 from edgewise.data.sources import Source
-from edgewise.tasks import Task
+from edgewise.tasks.base import Task
+from edgewise.training.legacy import UNITS_0_1, settings_0_1
 from edgewise.tuning.space import Searched
 
-FORMAT = "edgewise tune 1"
+FORMAT, FORMAT_0_1 = "edgewise tune 2", "edgewise tune 1"
 
 
 class _Journal(JournalFileBackend):
@@ -39,11 +40,13 @@ class _Journal(JournalFileBackend):
             stream.write("".join(json.dumps(log) + "\n" for log in logs).encode("utf-8"))
 
 
-def open_study(folder: Path, task: Task, base: Recipe) -> optuna.Study:
+def open_study(folder: Path, task: Task, base: Settings) -> optuna.Study:
     """The study in a folder's journal, which is lines of JSON; a new one if there is none."""
     path = folder / "journal.jsonl"
     # One epoch of bad luck should end no trial, and the first ones tell little.
-    pruner = optuna.pruners.MedianPruner(n_warmup_steps=min(base.patience, base.epochs) // 4)
+    pruner = optuna.pruners.MedianPruner(
+        n_warmup_steps=min(base.training.patience, base.training.epochs) // 4
+    )
     try:
         if path.exists():
             whole, end, _ = path.read_bytes().rpartition(b"\n")
@@ -64,12 +67,13 @@ def open_study(folder: Path, task: Task, base: Recipe) -> optuna.Study:
 
 
 def check_purpose(
-    folder: Path, source: Source, base: Recipe, repeats: int, space: list[Searched]
+    folder: Path, source: Source, base: Settings, repeats: int, space: list[Searched]
 ) -> None:
     """Write down what a new folder is for; refuse to mix two searches in one."""
     path, source, checksum = folder / "study.json", source.absolute(), source.checksum()
     among = {s.name: s.among if isinstance(s.among, tuple) else astuple(s.among) for s in space}
-    settings = {**base.to_json(), "repeats": repeats}
+    # What differs from the defaults: a setting that is added later changes nothing.
+    settings = {**base.differences(), "repeats": repeats}
     purpose = {
         "format": FORMAT,
         "data": {"form": source.form, "places": source.places, "sha256": checksum},
@@ -85,10 +89,13 @@ def check_purpose(
         write_atomically(path, json.dumps(purpose, indent=1))
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
-        if before["format"] != FORMAT:
-            raise EdgewiseError(f"it says {before['format']!r}, expected {FORMAT!r}")
         data, old, searched = before["data"]["sha256"], before["settings"], before["searched"]
-        changed = [name for name in settings if old.get(name) != settings[name]]
+        if before["format"] == FORMAT_0_1:
+            old = _differences_0_1(old, source)
+        elif before["format"] != FORMAT:
+            raise EdgewiseError(f"it says {before['format']!r}, expected {FORMAT!r}")
+        names = dict.fromkeys((*settings, *old))
+        changed = [name for name in names if old.get(name) != settings.get(name)]
         changed += [name for name in among if name not in searched]
         changed += [name for name in searched if name not in among and name not in changed]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -105,6 +112,12 @@ def check_purpose(
             f"{folder} was made with other settings ({preview(changed or list(among))}); repeat "
             "them, or choose another --out"
         )
+
+
+def _differences_0_1(settings: dict[str, Any], source: Source) -> dict[str, Any]:
+    (kind,) = (kind for kind, unit in UNITS_0_1.items() if unit == source.unit)
+    recipe = {name: value for name, value in settings.items() if name != "repeats"}
+    return {**settings_0_1(recipe, kind).differences(), "repeats": settings["repeats"]}
 
 
 @contextmanager

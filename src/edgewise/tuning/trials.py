@@ -2,15 +2,15 @@
 
 import csv
 import io
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.trial import TrialState
 
-from edgewise.core.recipe import Recipe
-from edgewise.tasks import Task
+from edgewise.core.settings import Settings
+from edgewise.tasks.base import Task
 
 KILLED = "its process was killed"
 
@@ -34,7 +34,7 @@ class Tuned:
 
     folder: Path
     task: Task
-    base: Recipe  # the settings that every trial starts from
+    base: Settings  # the settings that every trial starts from
     names: tuple[str, ...]  # of the settings that were searched
     trials: tuple[Trial, ...]
 
@@ -50,8 +50,8 @@ class Tuned:
         """How many trials were made; those that were interrupted are made again."""
         return sum(trial.state != "interrupted" for trial in self.trials)
 
-    def recipe(self, trial: Trial) -> Recipe:
-        return replace(self.base, **trial.settings)
+    def settings(self, trial: Trial) -> Settings:
+        return self.base.changed(**trial.settings)
 
 
 def as_trial(trial: optuna.trial.FrozenTrial) -> Trial:

@@ -6,7 +6,7 @@ the operator once with ``conv.operator(...)`` and calls ``conv.propagate(x, oper
 """
 
 from edgewise.nn.layers.attention import ChannelAttention
-from edgewise.nn.layers.base import Features
 from edgewise.nn.layers.convolution import ChannelConv
+from edgewise.nn.layers.layer import Layer, LayerShape
 
-__all__ = ["ChannelAttention", "ChannelConv", "Features"]
+__all__ = ["ChannelAttention", "ChannelConv", "Layer", "LayerShape"]

@@ -8,13 +8,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from edgewise.core.errors import EdgewiseError
+from edgewise.core.settings import ModelSettings
+from edgewise.graphs.features import Features
 from edgewise.kernels.activation import drop
 from edgewise.kernels.attention import attention_rows, balance_columns
 from edgewise.kernels.dropout import draw_key, drop_twice
 from edgewise.kernels.hub_attention import hub_attention
 from edgewise.kernels.products import product
 from edgewise.kernels.scores import entry_scores
-from edgewise.nn.layers.base import ChannelLayer, Features, mapped
+from edgewise.nn.layers.base import ChannelLayer, mapped
+from edgewise.nn.layers.layer import LayerShape
 from edgewise.nn.normalization import symmetric_values
 from edgewise.nn.operators import DoublyStochastic, Operator, SparseOperator
 
@@ -72,6 +75,9 @@ class ChannelAttention(ChannelLayer):
     source), ``bias``.
     """
 
+    settings = frozenset({"normalize", "adapt", "heads"})
+    adapts = False  # in a network, whether the next layer takes the adapted edges
+
     def __init__(
         self,
         in_channels: int,
@@ -101,6 +107,34 @@ class ChannelAttention(ChannelLayer):
         self.materialize = materialize
         self.attention = nn.Parameter(torch.empty(2, heads * out_channels))
         self.reset_parameters()
+
+    @classmethod
+    def build(cls, shape: LayerShape, settings: ModelSettings) -> "ChannelAttention":
+        adapt = settings.adapt and settings.depth > 1
+        if adapt and settings.heads > 1:
+            raise EdgewiseError(
+                "adapted edges have one set of channels per head, which would multiply from "
+                "layer to layer; set heads = 1 or adapt = false"
+            )
+        layer = cls(
+            *(shape.in_channels, shape.out_channels, shape.edge_channels, settings.normalize),
+            concat=not shape.is_head,
+            heads=1 if shape.is_head else settings.heads,
+            dropout=settings.dropout,
+        )
+        layer.adapts = adapt and not shape.last
+        return layer
+
+    @property
+    def drops_edges(self) -> bool:
+        return self.dropout > 0
+
+    def advance(
+        self, x: Features, edges: Operator
+    ) -> tuple[Float[Tensor, "nodes out"], Operator | None]:
+        if self.adapts:
+            return self.adapt_unbiased(x, edges)
+        return self.unbiased(x, edges), None
 
     def reset_parameters(self) -> None:
         super().reset_parameters()

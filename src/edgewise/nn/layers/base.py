@@ -1,17 +1,19 @@
 """What the layers share: from raw channels to an operator, and from channels to the output."""
 
+from collections.abc import Hashable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from edgewise.core.errors import EdgewiseError
+from edgewise.graphs.batch import Edges
 from edgewise.graphs.channels import add_self_loops
-from edgewise.graphs.features import SparseFeatures
+from edgewise.graphs.features import Features, SparseFeatures
+from edgewise.nn.layers.layer import Layer
 from edgewise.nn.normalization import NORMALIZATIONS
-from edgewise.nn.operators import Operator
-
-Features = Tensor | SparseFeatures
+from edgewise.nn.operators import Operator, cut, without_lone_loops
 
 
 def mapped(x: Features, weight: Float[Tensor, "features out"]) -> Float[Tensor, "nodes out"]:
@@ -19,8 +21,10 @@ def mapped(x: Features, weight: Float[Tensor, "features out"]) -> Float[Tensor, 
     return x @ weight if isinstance(x, SparseFeatures) else linear(x, weight.t().contiguous())
 
 
-class ChannelLayer(nn.Module):
+class ChannelLayer(Layer):
     """What both layers share: the way from raw channels to an operator, and the output's form."""
+
+    takes_sparse_features = True
 
     def __init__(
         self,
@@ -55,6 +59,7 @@ class ChannelLayer(nn.Module):
         self.normalize, self.concat, self.flow = normalize, concat, flow
         self.weight = nn.Parameter(torch.empty(in_channels, heads * out_channels))
         copies = heads * edge_channels if concat else 1
+        self.out_width = copies * out_channels
         self.bias = nn.Parameter(torch.empty(copies * out_channels)) if bias else None
 
     def reset_parameters(self) -> None:
@@ -79,6 +84,29 @@ class ChannelLayer(nn.Module):
         if self.flow == "source_to_target":
             edge_index = edge_index.flip(0)  # the target is the row, and rows gather
         return NORMALIZATIONS[self.normalize](edge_index, edge_attr, num_nodes)
+
+    @property
+    def deferred_bias(self) -> Tensor | None:
+        return self.bias
+
+    @property
+    def edge_key(self) -> Hashable:
+        return self.normalize, self.heads, self.flow, self.weight.dtype
+
+    def prepare(self, edges: Edges) -> Operator:
+        return self.operator(edges.edge_index, edges.edge_attr, edges.num_nodes)
+
+    def prepare_many(self, edges: Edges) -> Operator:
+        operator = self.prepare(edges)
+        return operator if self.drops_edges else without_lone_loops(operator)
+
+    def cut(self, prepared: Operator, node_offset: Tensor, chosen: Tensor) -> Operator:
+        return cut(prepared, node_offset, chosen)
+
+    @property
+    def drops_edges(self) -> bool:
+        """Whether entries of the operator are dropped in training, self-loops as well."""
+        return False
 
     def check(self, x: Features, edges: Operator, channels: int) -> None:
         """Refuse nodes and edges that this layer was not made for."""

@@ -3,7 +3,10 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from edgewise.nn.layers.base import ChannelLayer, Features, mapped
+from edgewise.core.settings import ModelSettings
+from edgewise.graphs.features import Features
+from edgewise.nn.layers.base import ChannelLayer, mapped
+from edgewise.nn.layers.layer import LayerShape
 from edgewise.nn.operators import Operator
 
 
@@ -37,6 +40,8 @@ class ChannelConv(ChannelLayer):
         torch.Size([5, 192])
     """
 
+    settings = frozenset({"normalize"})
+
     def __init__(
         self,
         in_channels: int,
@@ -51,10 +56,18 @@ class ChannelConv(ChannelLayer):
         super().__init__(in_channels, out_channels, edge_channels, normalize, concat, 1, bias, flow)
         self.reset_parameters()
 
+    @classmethod
+    def build(cls, shape: LayerShape, settings: ModelSettings) -> "ChannelConv":
+        widths = shape.in_channels, shape.out_channels, shape.edge_channels
+        return cls(*widths, settings.normalize, concat=not shape.is_head)
+
     def forward(
         self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None
     ) -> Float[Tensor, "nodes out"]:
         return self.propagate(x, self.operator(edge_index, edge_attr, len(x)))
+
+    def advance(self, x: Features, edges: Operator) -> tuple[Float[Tensor, "nodes out"], None]:
+        return self.unbiased(x, edges), None
 
     def propagate(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """The layer along edges that are an operator already."""

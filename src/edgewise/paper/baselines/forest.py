@@ -6,13 +6,13 @@ import numpy as np
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.data.chemistry import require_rdkit
-from edgewise.problems import MoleculeProblem
+from edgewise.units.base import Problem
 
 TREES = 500
 RADIUS, BITS = 2, 1024  # ECFP4: what lies within two bonds of an atom, folded to 1024 bits
 
 
-def fit_forest(problem: MoleculeProblem, seed: int, jobs: int = 1) -> np.ndarray:
+def fit_forest(problem: Problem, seed: int, jobs: int = 1) -> np.ndarray:
     """Fit forests to the training rows and predict every row.
 
     As in `MoleculeNet <https://arxiv.org/abs/1703.00564>`_ there is one forest of 500 trees for
@@ -27,14 +27,12 @@ def fit_forest(problem: MoleculeProblem, seed: int, jobs: int = 1) -> np.ndarray
     Returns:
         Probabilities or values, ``[rows, outputs]``.
     """
-    prints = fingerprints(problem.molecules.smiles)
+    prints = fingerprints(problem.data.ids)
     train, task = problem.split.train.numpy(), problem.task
     truth = problem.truth[problem.split.train].numpy()
-    if task.kind == "classification":
+    if task.single_label:
         known = truth >= 0
-        return _probabilities(
-            prints[train[known]], truth[known], prints, len(task.classes), seed, jobs
-        )
+        return _probabilities(prints[train[known]], truth[known], prints, task.width, seed, jobs)
     columns = []
     for name, values in zip(task.names, truth.T, strict=True):
         known = ~np.isnan(values)
@@ -44,7 +42,7 @@ def fit_forest(problem: MoleculeProblem, seed: int, jobs: int = 1) -> np.ndarray
                 "target out, or give another split"
             )
         x, y = prints[train[known]], values[known]
-        if task.kind == "multilabel":
+        if task.role == "Classifier":
             columns.append(_probabilities(x, y.astype(np.int64), prints, 2, seed, jobs)[:, 1])
         else:
             columns.append(_values(x, y, prints, seed, jobs))

@@ -8,8 +8,8 @@ import torch
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.chemistry import BOND_CODES, MoleculeCodes, read_smiles
-from edgewise.data.molecules import Featurizer
-from edgewise.data.packed import MoleculeSet
+from edgewise.data.featurizers import RichFeaturizer
+from edgewise.graphs.graph_set import GraphSet
 
 FARTHEST = 7  # bonds; pairs farther apart, or in different fragments, have no distance
 RING_SIZES = range(3, 9)
@@ -20,7 +20,7 @@ PAIR_FEATURES = (
 _SAME_RING = PAIR_FEATURES.index("same ring")
 
 
-def pack_pairs(smiles: Sequence[str]) -> MoleculeSet:
+def pack_pairs(smiles: Sequence[str]) -> GraphSet:
     """Featurise molecules for Weave.
 
     An atom has the features of the ``rich`` featuriser and the number of rings of each size from
@@ -44,16 +44,15 @@ def pack_pairs(smiles: Sequence[str]) -> MoleculeSet:
         ring_sizes.append(_ring_sizes(molecule))
         ends.append(np.stack(upper))
         features.append(pairs[upper])
-    atoms = Featurizer("rich", ()).atoms(codes)
+    atoms = RichFeaturizer(()).atoms(codes)
     counts = [0, *(len(pairs) for pairs in features)]
-    return MoleculeSet(
+    return GraphSet(
         x=torch.from_numpy(np.concatenate([atoms, np.concatenate(ring_sizes)], axis=1)),
         edge_index=torch.from_numpy(np.concatenate(ends, axis=1)),
         edge_attr=torch.from_numpy(np.concatenate(features).astype(np.float32)),
         node_offset=torch.from_numpy(codes.atom_offset),
         edge_offset=torch.tensor(counts).cumsum(0),
-        y=None,
-        smiles=codes.smiles,
+        ids=codes.smiles,
         rows=torch.from_numpy(codes.rows),
         channel_names=PAIR_FEATURES,
     )

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm, relu
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.nn.networks import Network
+from edgewise.graphs.batch import Batch
+from edgewise.nn.network import Network
 
 # Means and standard deviations of the histogram's bins: they cut a normal distribution into
 # eleven parts, hence the batch normalisation before it.
@@ -62,22 +63,20 @@ class WeaveModel(Network):
         self.histogram = GaussianHistogram(graph_features) if pooling == "gaussian" else None
         self.head = _linear(graph_features, outputs)
 
-    def forward(
-        self,
-        x: Float[Tensor, "atoms features"],
-        ends: Int[Tensor, "2 pairs"],
-        pairs: Float[Tensor, "pairs pair_features"],
-        molecule: Int[Tensor, " atoms"],
-        num_molecules: int,
-    ) -> Float[Tensor, "molecules outputs"]:
-        """The outputs of molecules whose pairs come from :func:`pack_pairs`."""
+    def forward(self, batch: Batch) -> Float[Tensor, "molecules outputs"]:
+        """The outputs of molecules whose edges are pairs from :func:`pack_pairs`."""
+        return self.head(self.represent(batch))
+
+    def represent(self, batch: Batch) -> Float[Tensor, "molecules width"]:
+        x, ends, pairs = batch.x, batch.edge_index, batch.edge_attr
         for module in self.weaving:
             x, pairs = module(x, ends, pairs)
         x, _ = self.last(x, ends, pairs)
         x = self.norm(self.widen(x).tanh())
+        graph, count = batch.graph_of_node, batch.num_graphs
         if self.histogram is not None:
-            return self.head(self.histogram(x, molecule, num_molecules))
-        return self.head(_summed(x, molecule, num_molecules))
+            return self.histogram(x, graph, count)
+        return _summed(x, graph, count)
 
 
 class WeaveModule(nn.Module):

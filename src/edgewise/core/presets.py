@@ -1,0 +1,76 @@
+"""Settings to start from: what each preset changes in the defaults, for each unit."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.settings import Settings
+
+_GRAPHS: dict[str, Any] = {"split": "molecules", "head": "linear"}
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "default": {
+        "node": {},
+        "graph": {
+            **_GRAPHS,
+            "hidden": 32,
+            "dropout": 0.0,
+            "learning_rate": 0.002,
+            "weight_decay": 0.0001,
+            "epochs": 300,
+            "patience": 50,
+            "batch_size": 32,
+        },
+    },
+    "paper": {
+        "node": {},
+        "graph": {
+            **_GRAPHS,
+            "hidden": 16,
+            "dropout": 0.0,
+            "learning_rate": 0.0005,
+            "weight_decay": 0.0001,
+            "epochs": 2000,
+            "patience": 200,
+            "batch_size": 16,  # the paper does not say; see docs/reproduction.md
+        },
+    },
+}
+
+
+def make_settings(
+    unit: str,
+    preset: str = "default",
+    *,
+    implied: Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> Settings:
+    """The settings of a preset for a unit (``"node"``, ``"graph"``), with some of them changed.
+
+    Edges that are undirected have no direction to encode, unless ``directed`` is given as well.
+
+    Args:
+        unit: What one row of predictions is.
+        preset: ``"default"`` or ``"paper"``.
+        implied: What the data decide, unless ``changes`` say otherwise.
+        changes: Settings by their names.
+
+    Example:
+        >>> make_settings("graph", "paper", layer="attention").model.hidden
+        16
+    """
+    if preset not in PRESETS:
+        raise EdgewiseError(f"there is no preset {preset!r}; choose one of {', '.join(PRESETS)}")
+    undirected = {"directed": False} if changes.get("edges") == "undirected" else {}
+    base = {**PRESETS[preset].get(unit, {}), **(implied or {}), **undirected}
+    return Settings().changed(**{**base, **changes})
+
+
+def recipe_0_1(**changes: Any) -> Settings:
+    """What ``Recipe(...)`` was in version 0.1: the settings of nodes, with some changed."""
+    return make_settings("node", **changes)
+
+
+def make_recipe_0_1(kind: str, preset: str = "default", **changes: Any) -> Settings:
+    """What ``make_recipe`` was in version 0.1, for ``"nodes"`` or ``"molecules"``."""
+    unit, implied = {"nodes": ("node", {}), "molecules": ("graph", {"directed": False})}[kind]
+    return make_settings(unit, preset, implied=implied, **changes)

@@ -1,0 +1,323 @@
+"""Every setting in one place: its default, help, limits, and who decides whether it holds.
+
+Flags, config files, estimators, saved files and the report follow from these declarations.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any
+
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS
+
+NORMALIZATIONS = ("doubly_stochastic", "symmetric", "row", "gcn")
+_BELOW_ONE = 0.999999
+# Who says whether a setting holds: each has a set of the names that it takes.
+OWNERS = ("source", "unit", "layer", "task")
+
+
+def _setting(
+    default: Any,
+    help: str,
+    *,
+    of: str = "",
+    choices: Collection[str] = (),
+    low: float = -math.inf,
+    high: float = math.inf,
+) -> Any:
+    """A field with its help text, who decides whether it holds, and what values it may take."""
+    limits = {"choices": choices, "low": low, "high": high}
+    return field(default=default, metadata={"help": help, "of": of, **limits})
+
+
+class _Part:
+    """Settings whose values are checked when they are made."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):  # type: ignore[arg-type]
+            object.__setattr__(self, one.name, _checked(one, getattr(self, one.name)))
+
+
+@dataclass(frozen=True)
+class DataSettings(_Part):
+    """How data are read."""
+
+    task: str = _setting("auto", "what is predicted, if not as guessed", choices=("auto", *TASKS))
+    target: tuple[str, ...] = _setting((), "column to predict, may be repeated", of="source")
+    smiles_column: str = _setting("", "column of SMILES, if not named so", of="source")
+    id_column: str = _setting("id", "nodes table: column that names each node", of="source")
+    source_column: str = _setting("source", "edges table: where an edge starts", of="source")
+    destination_column: str = _setting("target", "edges table: where an edge ends", of="source")
+    edges: str = _setting(
+        "directed", "direction of the edges", of="source", choices=("directed", "undirected")
+    )
+    text: tuple[str, ...] = _setting((), "column to read as text, may be repeated", of="source")
+    categories: tuple[str, ...] = _setting((), "column to read as categories", of="source")
+    numbers: tuple[str, ...] = _setting((), "column to read as numbers", of="source")
+    ignore: tuple[str, ...] = _setting((), "column to leave out", of="source")
+    fit_on: str = _setting(
+        "train",
+        "rows from which scales, vocabularies and categories of the columns are learnt; all is "
+        "the transductive way",
+        of="source",
+        choices=("train", "all"),
+    )
+    missing: str = _setting(
+        "error", "empty cells in columns of numbers", of="source", choices=("error", "mean")
+    )
+    unknown: str = _setting(
+        "error", "edges to nodes that the nodes table lacks", of="source", choices=("error", "drop")
+    )
+    duplicates: str = _setting(
+        "error", "repeated edges", of="source", choices=("error", "sum", "max")
+    )
+    on_invalid: str = _setting(
+        "skip", "molecules that cannot be read", of="source", choices=("skip", "error")
+    )
+    encoding: str = _setting("utf-8", "character encoding of text files", of="source")
+
+
+@dataclass(frozen=True)
+class SplitSettings(_Part):
+    """Which rows train, validate and test."""
+
+    split: str = _setting(
+        "dense",
+        "dense (60/20/20), sparse (5/15/80), molecules (80/10/10), scaffold, three shares such "
+        "as 0.7,0.1,0.2, or a JSON file of row numbers",
+    )
+    split_column: str = _setting("", "column that says train, validation or test", of="source")
+    stratify: bool = _setting(False, "keep the shares of classes or values in each part")
+    split_seed: int | None = _setting(None, "seed of the split alone, if not --seed", low=0)
+
+
+@dataclass(frozen=True)
+class ModelSettings(_Part):
+    """What a network is made of, apart from the widths that the data decide."""
+
+    layer: str = _setting("conv", "layer of the network", choices=LAYERS)
+    normalize: str = _setting(
+        "doubly_stochastic",
+        "normalisation of the edge channels",
+        of="layer",
+        choices=NORMALIZATIONS,
+    )
+    adapt: bool = _setting(True, "the attention of a layer is the edges of the next", of="layer")
+    directed: bool = _setting(
+        True, "direction as edge channels: forward, backward and their sum", of="source"
+    )
+    reciprocal: str = _setting(
+        "auto",
+        "without --directed, how the two directions between two nodes join; auto: max where "
+        "every edge of the training data has an equal reverse edge, else sum",
+        of="source",
+        choices=("auto", "sum", "max"),
+    )
+    depth: int = _setting(2, "number of layers", low=1, high=100)
+    hidden: int = _setting(
+        64, "width of a hidden layer, per edge channel and head", low=1, high=10_000
+    )
+    heads: int = _setting(1, "attention heads of the hidden layers", of="layer", low=1)
+    dropout: float = _setting(
+        0.6,
+        "dropout on the input of each layer and on attention coefficients",
+        low=0,
+        high=_BELOW_ONE,
+    )
+    encoder: str = _setting(
+        "none",
+        "map of the node features before the first layer, to the hidden width",
+        choices=("none", "linear"),
+    )
+    activation: str = _setting(
+        "elu", "activation after each hidden layer", choices=("elu", "relu", "gelu")
+    )
+    norm: str = _setting(
+        "none", "normalisation of hidden node features", choices=("none", "batch", "layer")
+    )
+    residual: bool = _setting(False, "add the input of a hidden layer to its output")
+    head: str = _setting(
+        "layer",
+        "from node features to outputs: the last layer itself (its channels averaged), one "
+        "linear layer, or two",
+        of="unit",
+        choices=("layer", "linear", "mlp"),
+    )
+    pooling: str = _setting(
+        "max", "from the nodes of a graph to the graph", of="unit", choices=("max", "mean", "sum")
+    )
+    featurizer: str = _setting(
+        "paper", "features of atoms and bonds", of="source", choices=FEATURIZERS
+    )
+    pair_threshold: int = _setting(
+        10, "bonds that a pair of elements needs for a channel of its own", of="source", low=0
+    )
+
+
+@dataclass(frozen=True)
+class TrainingSettings(_Part):
+    """How a network is trained."""
+
+    learning_rate: float = _setting(0.005, "learning rate of the Adam optimiser", low=1e-12)
+    weight_decay: float = _setting(0.0005, "L2 regularisation of weights, not of biases", low=0)
+    epochs: int = _setting(1000, "largest number of epochs", low=1)
+    patience: int = _setting(
+        100, "epochs without a lower validation loss before early stopping", low=1
+    )
+    batch_size: int = _setting(64, "graphs in a training step", of="unit", low=1, high=1_000_000)
+    weighted: bool = _setting(
+        False, "weight classes in the loss by how rare they are in training", of="task"
+    )
+    scale_targets: bool = _setting(
+        True, "learn targets of mean 0 and standard deviation 1", of="task"
+    )
+    ensemble: int = _setting(1, "models whose predictions are averaged", low=1, high=1000)
+    seed: int = _setting(0, "seed of the split, the initial weights and dropout", low=0)
+    device: str = _setting("auto", "auto, cpu, cuda or mps")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to read the data, split them, build a model and train it."""
+
+    data: DataSettings = field(default_factory=DataSettings)
+    split: SplitSettings = field(default_factory=SplitSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+    def changed(self, **flat: Any) -> "Settings":
+        """The same settings but for some, by their names alone."""
+        parts: dict[str, dict[str, Any]] = {}
+        for name, value in known(flat).items():
+            parts.setdefault(PART_OF[name], {})[name] = value
+        return replace(
+            self, **{part: replace(getattr(self, part), **new) for part, new in parts.items()}
+        )
+
+    def flat(self) -> dict[str, Any]:
+        """Every setting by its name."""
+        return {name: getattr(getattr(self, part), name) for name, part in PART_OF.items()}
+
+    def differences(self) -> dict[str, Any]:
+        """The settings that differ from their defaults: what tells two results apart.
+
+        A setting that is added later, at its default, changes nothing here. The device is not
+        part of it.
+        """
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in self.flat().items()
+            if value != SETTINGS[name].default and name not in _NO_IDENTITY
+        }
+
+    def to_json(self) -> dict[str, dict[str, Any]]:
+        """A table for each part, as in a config file."""
+        tables: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
+        for name, value in self.flat().items():
+            tables[PART_OF[name]][name] = list(value) if isinstance(value, tuple) else value
+        return tables
+
+
+PARTS: dict[str, type] = {
+    "data": DataSettings,
+    "split": SplitSettings,
+    "model": ModelSettings,
+    "training": TrainingSettings,
+}
+SETTINGS: dict[str, "Field[Any]"] = {
+    one.name: one for part in PARTS.values() for one in fields(part)
+}
+PART_OF: dict[str, str] = {
+    one.name: part for part, settings in PARTS.items() for one in fields(settings)
+}
+# Names of version 0.1 that still work, with a notice.
+RENAMED = {"target_column": "destination_column"}
+_NO_IDENTITY = frozenset({"device"})
+
+
+def known(flat: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """Settings by their names of today; a name that is none is refused."""
+    named = {RENAMED.get(name, name): value for name, value in flat.items()}
+    unknown = [name for name in named if name not in SETTINGS]
+    if unknown:
+        raise EdgewiseError(
+            f"{where}there is no setting {preview(unknown)}; the settings are {', '.join(SETTINGS)}"
+        )
+    return named
+
+
+def load_settings(content: Mapping[str, Any]) -> Settings:
+    """Settings as a file gives them: a table for each part, or all in one as version 0.1 wrote."""
+    return Settings().changed(**flattened(content))
+
+
+def flattened(content: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """The settings of tables named after the parts, and of those outside of any table."""
+    flat: dict[str, Any] = {}
+    for name, value in content.items():
+        if name in PARTS and isinstance(value, Mapping):
+            inside = known(value, f"{where}[{name}] ")
+            elsewhere = [inner for inner in inside if PART_OF[inner] != name]
+            if elsewhere:
+                raise EdgewiseError(
+                    f"{where}{elsewhere[0]} stands in [{name}]; it belongs in "
+                    f"[{PART_OF[elsewhere[0]]}]"
+                )
+            flat |= inside
+        else:
+            flat |= known({name: value}, where)
+    return flat
+
+
+def refuse_foreign(given: Collection[str], owner: str, takes: Collection[str], why: str) -> None:
+    """Refuse settings that were given but do not hold.
+
+    Args:
+        given: Names of the settings that somebody set.
+        owner: One of :data:`OWNERS`.
+        takes: What it takes, of the settings that it decides about.
+        why: What it is, for the sentence: ``cora is a graph without tables``.
+    """
+    foreign = [
+        name for name in given if SETTINGS[name].metadata["of"] == owner and name not in takes
+    ]
+    if foreign:
+        several = len(foreign) > 1
+        raise EdgewiseError(
+            f"the setting{'s' * several} {preview(foreign)} {'do' if several else 'does'} not "
+            f"apply here: {why}; leave {'them' if several else 'it'} out"
+        )
+
+
+def _checked(one: "Field[Any]", value: Any) -> Any:
+    """The value in the field's type, or a sentence."""
+    limits, wanted = one.metadata, one.type
+    if wanted == tuple[str, ...]:
+        items = (value,) if isinstance(value, str) else value
+        if isinstance(items, list | tuple) and all(isinstance(item, str) for item in items):
+            return tuple(items)
+        raise EdgewiseError(f"{one.name} = {value!r} is not a list of column names")
+    if wanted == int | None and value is None:
+        return None
+    number = wanted in (int, float, int | None)
+    right = {bool: bool, str: str, float: int | float}.get(wanted, int)  # type: ignore[call-overload]
+    if not isinstance(value, right) or (number and isinstance(value, bool)):
+        name = {bool: "true or false", str: "a word", float: "a number"}.get(
+            wanted,  # type: ignore[call-overload]
+            "a whole number",
+        )
+        raise EdgewiseError(f"{one.name} = {value!r} is not {name}")
+    choices = limits["choices"]
+    if choices and value not in choices:
+        raise EdgewiseError(
+            f"{one.name} = {value!r} is unknown; choose one of {', '.join(choices)}"
+        )
+    if number and not (math.isfinite(float(value)) and limits["low"] <= value <= limits["high"]):
+        most = {_BELOW_ONE: " and below 1", math.inf: ""}.get(
+            limits["high"], f" and at most {limits['high']:,}"
+        )
+        raise EdgewiseError(
+            f"{one.name} = {value} is out of range; it must be at least {limits['low']:g}{most}"
+        )
+    return float(value) if wanted is float else value

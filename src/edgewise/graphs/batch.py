@@ -1,0 +1,231 @@
+"""What a network is given: node features, edges, and which rows are wanted."""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from edgewise.core.errors import EdgewiseError
+from edgewise.graphs.channels import directed_channels, is_symmetric, joined_channels
+from edgewise.graphs.features import Features, compact_features
+from edgewise.graphs.graph import Graph
+
+Channels = tuple[Tensor, Tensor]  # edge_index, edge_attr
+
+
+def _summed(edge_index: Tensor, edge_attr: Tensor) -> Channels:
+    return joined_channels(edge_index, edge_attr, torch.add)
+
+
+def _largest(edge_index: Tensor, edge_attr: Tensor) -> Channels:
+    return joined_channels(edge_index, edge_attr, torch.maximum)
+
+
+def _as_given(edge_index: Tensor, edge_attr: Tensor) -> Channels:
+    return edge_index, edge_attr
+
+
+def _by_symmetry(edge_index: Tensor, edge_attr: Tensor) -> Channels:
+    join = _as_given if is_symmetric(edge_index, edge_attr) else _summed
+    return join(edge_index, edge_attr)
+
+
+# How the two directions between two nodes become channels.
+DIRECTIONS: dict[str, Callable[[Tensor, Tensor], Channels]] = {
+    "directed": directed_channels,  # forward, backward and their sum
+    "sum": _summed,
+    "max": _largest,
+    "as_given": _as_given,
+    "by_symmetry": _by_symmetry,  # models of version 0.1, which looked at each graph anew
+}
+
+
+class Preparer(Protocol):
+    """A layer, as far as edges know it."""
+
+    @property
+    def edge_key(self) -> Hashable:
+        """Layers with equal keys prepare the same."""
+        ...
+
+    def prepare(self, edges: "Edges") -> Any:
+        """What the layer propagates along."""
+        ...
+
+    def prepare_many(self, edges: "Edges") -> Any:
+        """The same for many graphs, to cut those of a batch from; None: it cannot be cut."""
+        ...
+
+    def cut(self, prepared: Any, node_offset: Tensor, chosen: Tensor) -> Any:
+        """What belongs to the chosen graphs, of what was prepared for many."""
+        ...
+
+
+class Edges:
+    """Edges as raw channels, and what layers prepared from them, each once.
+
+    Args:
+        edge_index: ``[2, edges]``.
+        edge_attr: ``[edges, channels]``.
+        num_nodes: Number of nodes.
+    """
+
+    def __init__(self, edge_index: Tensor, edge_attr: Tensor, num_nodes: int) -> None:
+        self._edge_index, self._edge_attr, self.num_nodes = edge_index, edge_attr, num_nodes
+        self._prepared: dict[Hashable, Any] = {}
+        self._encoded: dict[str, Edges] = {}
+
+    @property
+    def edge_index(self) -> Int[Tensor, "2 edges"]:
+        return self._edge_index
+
+    @property
+    def edge_attr(self) -> Tensor:
+        return self._edge_attr
+
+    def encoded(self, direction: str) -> "Edges":
+        """The same edges with direction as channels, one of :data:`DIRECTIONS`."""
+        if direction not in self._encoded:
+            channels = DIRECTIONS[direction](self.edge_index, self.edge_attr)
+            self._encoded[direction] = Edges(*channels, self.num_nodes)
+        return self._encoded[direction]
+
+    def prepared(self, layer: Preparer) -> Any:
+        """What a layer propagates along."""
+        key = layer.edge_key
+        if key not in self._prepared:
+            self._prepared[key] = layer.prepare(self)
+        return self._prepared[key]
+
+    def prepared_many(self, layer: Preparer) -> Any:
+        """What a layer prepares for many graphs, to cut those of a batch from."""
+        key = ("many", layer.edge_key)
+        if key not in self._prepared:
+            self._prepared[key] = layer.prepare_many(self)
+        return self._prepared[key]
+
+    def to(self, device: torch.device | str) -> "Edges":
+        if self.edge_index.device == torch.device(device):
+            return self
+        return Edges(self.edge_index.to(device), self.edge_attr.to(device), self.num_nodes)
+
+
+class Batches(Protocol):
+    """Rows that come in batches: the nodes of one graph, or many graphs."""
+
+    @property
+    def num_features(self) -> int: ...
+
+    @property
+    def num_channels(self) -> int: ...
+
+    @property
+    def ids(self) -> Sequence[str]: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def __len__(self) -> int: ...
+
+    def training_batches(self, rows: Tensor, batch_size: int) -> Iterator[tuple[Tensor, "Batch"]]:
+        """The rows once, each batch beside the rows it wants; random draws are torch's."""
+        ...
+
+    def evaluation_batches(self, rows: Tensor) -> Iterator["Batch"]:
+        """The rows once, in their order."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One graph, or several as one block-diagonal graph.
+
+    Args:
+        x: Node features, dense or :class:`~edgewise.SparseFeatures`.
+        edges: Its edges, with what layers prepared from them.
+        graph: The graph of each node; None for one graph.
+        num_graphs: Number of graphs.
+        rows: The rows that are wanted (nodes, or graphs); None for all.
+
+    Example:
+        >>> batch = Batch.of(torch.eye(3), torch.tensor([[0, 1], [1, 2]]))
+        >>> batch
+        Batch(nodes=3, edges=2, graphs=1)
+    """
+
+    x: Features
+    edges: Edges
+    graph: Tensor | None = None
+    num_graphs: int = 1
+    rows: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls,
+        x: Features,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        graph: Tensor | None = None,
+        num_graphs: int | None = None,
+        rows: Tensor | None = None,
+    ) -> "Batch":
+        """A batch from tensors as PyG names them; ``graph`` is its ``batch``."""
+        if edge_attr is None:
+            dtype, device = x.dtype, edge_index.device
+            edge_attr = torch.ones(edge_index.size(1), 1, dtype=dtype, device=device)
+        edge_attr = edge_attr.unsqueeze(1) if edge_attr.dim() == 1 else edge_attr
+        if num_graphs is None:
+            num_graphs = 1 if graph is None else int(graph.max()) + 1 if len(graph) else 1
+        if graph is not None:
+            _check_graph(graph, num_graphs, len(x))
+        return cls(x, Edges(edge_index, edge_attr, len(x)), graph, num_graphs, rows)
+
+    @classmethod
+    def from_graph(cls, graph: Graph, rows: Tensor | None = None) -> "Batch":
+        """A whole graph; features that are mostly zero are stored without their zeros."""
+        edges = Edges(graph.edge_index, graph.channels, graph.num_nodes)
+        return cls(compact_features(graph.x), edges, rows=rows)
+
+    @property
+    def edge_index(self) -> Tensor:
+        return self.edges.edge_index
+
+    @property
+    def edge_attr(self) -> Tensor:
+        return self.edges.edge_attr
+
+    @property
+    def graph_of_node(self) -> Int[Tensor, " nodes"]:
+        """The graph of each node, also where there is one only."""
+        if self.graph is not None:
+            return self.graph
+        return torch.zeros(len(self.x), dtype=torch.int64, device=self.x.device)
+
+    def wanting(self, rows: Tensor | None) -> "Batch":
+        """The same batch with other rows wanted; the edges are shared."""
+        return replace(self, rows=rows)
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on a device; what layers prepared is prepared there anew."""
+        graph, rows = (None if t is None else t.to(device) for t in (self.graph, self.rows))
+        return Batch(self.x.to(device), self.edges.to(device), graph, self.num_graphs, rows)
+
+    def __repr__(self) -> str:
+        size = f"nodes={len(self.x)}, edges={self.edge_index.size(1)}, graphs={self.num_graphs}"
+        return f"Batch({size})" if self.rows is None else f"Batch({size}, rows={len(self.rows)})"
+
+
+def _check_graph(graph: Tensor, num_graphs: int, num_nodes: int) -> None:
+    if graph.shape != (num_nodes,):
+        raise EdgewiseError(
+            f"graph has {list(graph.shape)} numbers for {num_nodes} nodes; give the graph of each"
+        )
+    outside = graph[(graph < 0) | (graph >= num_graphs)]
+    if len(outside):
+        raise EdgewiseError(
+            f"graph names graph {int(outside[0])}, but with num_graphs={num_graphs} the graphs are "
+            f"numbered 0 to {num_graphs - 1}"
+        )

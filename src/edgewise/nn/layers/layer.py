@@ -1,0 +1,82 @@
+"""What a network asks of a layer. One of your own is a class of this kind, and a registration."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from edgewise.core.settings import ModelSettings
+from edgewise.graphs.batch import Edges, Features
+
+
+@dataclass(frozen=True)
+class LayerShape:
+    """Where a layer stands in a network."""
+
+    in_channels: int
+    out_channels: int
+    edge_channels: int
+    last: bool = False  # nothing follows but the read-out
+    is_head: bool = False  # its outputs are the network's: as wide as out_channels, exactly
+
+
+class Layer(nn.Module):
+    """A layer of a network, in PyG's manner: ``layer(x, edge_index, edge_attr)``.
+
+    A layer of your own says which settings of the model it takes, builds itself from a
+    :class:`LayerShape`, and computes:
+
+        >>> class MeanLayer(Layer):
+        ...     def __init__(self, in_channels, out_channels):
+        ...         super().__init__()
+        ...         self.linear, self.out_width = nn.Linear(in_channels, out_channels), out_channels
+        ...     @classmethod
+        ...     def build(cls, shape, settings):
+        ...         return cls(shape.in_channels, shape.out_channels)
+        ...     def forward(self, x, edge_index, edge_attr):
+        ...         out = x.new_zeros(x.shape).index_add(0, edge_index[1], x[edge_index[0]])
+        ...         return self.linear(x + out)
+
+    ``edge_attr`` holds non-negative channels, with direction encoded as the settings say. The
+    methods below are for layers that prepare their edges once or pass them on changed.
+    """
+
+    settings: ClassVar[frozenset[str]] = frozenset()  # of the model, that are this layer's to take
+    takes_sparse_features: ClassVar[bool] = False
+    out_width: int  # of a node on the way out
+
+    @classmethod
+    def build(cls, shape: LayerShape, settings: ModelSettings) -> "Layer":
+        """The layer for its place in a network."""
+        raise NotImplementedError(f"{cls.__name__} needs the class method build(shape, settings)")
+
+    @property
+    def deferred_bias(self) -> Tensor | None:
+        """A bias that :meth:`advance` left out, for the block to add in the same pass as others."""
+        return None
+
+    @property
+    def edge_key(self) -> Hashable:
+        """Layers with equal keys prepare edges alike, so it is done once for all of them."""
+        return "raw"
+
+    def prepare(self, edges: Edges) -> Any:
+        """What :meth:`advance` propagates along: by default the raw edges."""
+        return edges
+
+    def prepare_many(self, edges: Edges) -> Any:
+        """An operator over many graphs from which those of a batch are cut; None: not possible."""
+        return None
+
+    def cut(self, prepared: Any, node_offset: Tensor, chosen: Tensor) -> Any:
+        """What belongs to the chosen graphs, of what :meth:`prepare_many` gave."""
+        raise NotImplementedError
+
+    def advance(self, x: Features, edges: Any) -> tuple[Float[Tensor, "nodes out"], Any]:
+        """New node features, without :attr:`deferred_bias`, and edges for the next layer.
+
+        None in place of edges: the next layer prepares its own.
+        """
+        return self(x, edges.edge_index, edges.edge_attr), None

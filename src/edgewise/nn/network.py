@@ -1,0 +1,187 @@
+"""Networks of blocks. The paper's variants are settings, and ``model(batch)`` is the only way in."""
+
+from typing import Any, cast
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.registries import LAYERS
+from edgewise.core.settings import ModelSettings
+from edgewise.graphs.batch import DIRECTIONS, Batch, Edges
+from edgewise.graphs.features import Features, SparseFeatures
+from edgewise.kernels.activation import drop
+from edgewise.kernels.dropout import draw_key
+from edgewise.nn.blocks import Block
+from edgewise.nn.layers.layer import Layer, LayerShape
+from edgewise.nn.readouts import NodeReadout, Readout
+
+# The rows of the paper's Table 2. GCN and GAT are the framework's simplest settings.
+VARIANTS = {
+    "GCN": ModelSettings(normalize="symmetric", directed=False),
+    "GAT": ModelSettings("attention", "row", adapt=False, directed=False, hidden=8, heads=8),
+    "EGNN(C)-M": ModelSettings(directed=False),
+    "EGNN(C)-D": ModelSettings(normalize="symmetric"),
+    "EGNN(C)": ModelSettings(),
+    "EGNN(A)-D-M": ModelSettings("attention", "row", directed=False),
+    "EGNN(A)-A-M": ModelSettings("attention", adapt=False, directed=False),
+    "EGNN(A)-A-D": ModelSettings("attention", "row", adapt=False),
+    "EGNN(A)": ModelSettings("attention"),
+}
+
+
+class Network(nn.Module):
+    """A model as training and prediction need it."""
+
+    def forward(self, batch: Batch) -> Float[Tensor, "rows out"]:
+        raise NotImplementedError
+
+    def represent(self, batch: Batch) -> Float[Tensor, "rows width"]:
+        """The rows of a batch as the last layer of the network meets them."""
+        raise NotImplementedError
+
+    def weights(self) -> list[nn.Parameter]:
+        """The parameters that L2 regularisation applies to: neither biases nor those of norms."""
+        left_out = {id(parameter) for parameter in self.biases()}
+        return [p for p in self.parameters() if id(p) not in left_out]
+
+    def biases(self) -> list[nn.Parameter]:
+        """The parameters that are not regularised."""
+        norms = [m for m in self.modules() if isinstance(m, nn.BatchNorm1d | nn.LayerNorm)]
+        of_norms = {id(p) for norm in norms for p in norm.parameters()}
+        return [
+            p for name, p in self.named_parameters() if name.endswith("bias") or id(p) in of_norms
+        ]
+
+
+class ChannelNetwork(Network):
+    """Encoders, blocks, read-out, head.
+
+    Args:
+        in_channels: Number of node features.
+        out_channels: Number of outputs per row.
+        edge_channels: Number of raw edge channels, before direction is encoded.
+        settings: Layers, normalisation, depth, width; see :data:`VARIANTS`.
+        readout: From nodes to rows; without it the rows are nodes.
+        direction: How direction becomes channels, one of
+            :data:`~edgewise.graphs.batch.DIRECTIONS`; without it as the settings say.
+
+    Example:
+        >>> import torch
+        >>> from edgewise.graphs.batch import Batch
+        >>> model = ChannelNetwork(1433, 7, settings=VARIANTS["EGNN(A)"])
+        >>> model(Batch.of(torch.rand(4, 1433), torch.tensor([[0, 1], [1, 2]]))).shape
+        torch.Size([4, 7])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        edge_channels: int = 1,
+        settings: ModelSettings | None = None,
+        *,
+        readout: Readout | None = None,
+        direction: str = "",
+    ) -> None:
+        super().__init__()
+        s = settings or ModelSettings()
+        self.settings, self.direction = s, direction or direction_of(s)
+        self.edge_channels = edge_channels
+        width = edge_channels * (3 if self.direction == "directed" else 1)
+        self.encoder = nn.Linear(in_channels, s.hidden) if s.encoder == "linear" else None
+        in_channels = s.hidden if self.encoder is not None else in_channels
+        self.blocks = nn.ModuleList()
+        is_head = s.head == "layer"
+        build = LAYERS[s.layer].build
+        self.readout = readout or NodeReadout()
+        # An activation that nothing stands behind is the read-out's, which may have less to do.
+        self.readout.activation = "" if is_head or s.norm != "none" or s.residual else s.activation
+        for depth in range(s.depth):
+            last = depth == s.depth - 1
+            out = out_channels if last and is_head else s.hidden
+            shape = LayerShape(in_channels, out, width, last=last, is_head=last and is_head)
+            layer = build(shape, s)
+            self.blocks.append(
+                Block(layer, activation="")
+                if last and (is_head or self.readout.activation)
+                else Block(
+                    layer,
+                    norm=s.norm,
+                    activation=s.activation,
+                    dropout=0.0 if last else s.dropout,
+                    residual=s.residual,
+                )
+            )
+            in_channels = layer.out_width
+        if is_head and not isinstance(self.readout, NodeReadout):
+            raise EdgewiseError(
+                "head = layer gives outputs for nodes, not for graphs; set head = linear"
+            )
+        self.head = _head(s.head, in_channels, out_channels)
+
+    def forward(self, batch: Batch) -> Float[Tensor, "rows out"]:
+        """The outputs of the rows that the batch wants."""
+        h, edges = self._before_last(batch)
+        h, _ = self._blocks()[-1](h, edges)
+        if self.head is None:
+            return self.readout(h, batch)
+        return self.head(self.readout(h, batch))
+
+    def represent(self, batch: Batch) -> Float[Tensor, "rows width"]:
+        """Each row as the head meets it; of a single layer that is the head, its output."""
+        h, edges = self._before_last(batch)
+        if self.head is None and len(self.blocks) > 1:
+            assert isinstance(h, Tensor)
+            return self.readout(h, batch)
+        h, _ = self._blocks()[-1](h, edges)
+        return self.readout(h, batch)
+
+    def _before_last(self, batch: Batch) -> tuple[Features, Any]:
+        """What goes into the last layer, and the edges along which it goes there."""
+        every = batch.edges.encoded(self.direction)
+        h = self._encoded(batch.x)
+        edges = None
+        for block in self._blocks()[:-1]:
+            h, edges = block(h, self._edges(every, block.layer, edges))
+        return h, self._edges(every, self._blocks()[-1].layer, edges)
+
+    def _encoded(self, x: Features) -> Features:
+        """The input of the first layer."""
+        p = self.settings.dropout if self.training else 0.0
+        x = _dropped(x, p)
+        first = self._blocks()[0].layer
+        if self.encoder is not None:
+            if isinstance(x, SparseFeatures):
+                return x @ self.encoder.weight.t() + self.encoder.bias
+            return self.encoder(x)
+        return x if first.takes_sparse_features or isinstance(x, Tensor) else x.to_dense()
+
+    @staticmethod
+    def _edges(every: Edges, layer: Layer, handed_on: Any) -> Any:
+        return every.prepared(layer) if handed_on is None else handed_on
+
+    def _blocks(self) -> list[Block]:
+        return cast(list[Block], list(self.blocks))
+
+
+def direction_of(settings: ModelSettings) -> str:
+    """How direction becomes channels; where it is left open, the two directions are summed."""
+    if settings.directed:
+        return "directed"
+    return settings.reciprocal if settings.reciprocal in DIRECTIONS else "sum"
+
+
+def _head(kind: str, width: int, out_channels: int) -> nn.Module | None:
+    if kind == "layer":
+        return None
+    if kind == "linear":
+        return nn.Linear(width, out_channels)
+    return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, out_channels))
+
+
+def _dropped(x: Features, p: float) -> Features:
+    if p == 0:
+        return x
+    key = draw_key()
+    return x.dropped(p, key) if isinstance(x, SparseFeatures) else drop(x, p, key)

@@ -1,0 +1,50 @@
+"""From node features to the rows that are predicted: nodes themselves, or pooled graphs."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from edgewise.core.errors import EdgewiseError
+from edgewise.graphs.batch import Batch
+from edgewise.kernels.pooling import pool
+from edgewise.nn.blocks import ACTIVATIONS
+
+POOLINGS = ("max", "mean", "sum")
+_INCREASING = ("elu", "relu")
+
+
+class NodeReadout(nn.Module):
+    """The wanted nodes, after the activation."""
+
+    activation = ""
+
+    def forward(self, x: Float[Tensor, "nodes width"], batch: Batch) -> Float[Tensor, "rows width"]:
+        x = x if batch.rows is None else x[batch.rows]
+        return ACTIVATIONS[self.activation](x) if self.activation else x
+
+
+class GraphReadout(nn.Module):
+    """The nodes of each graph, pooled after the activation. A graph without nodes gives zeros."""
+
+    activation = ""
+
+    def __init__(self, pooling: str = "max") -> None:
+        super().__init__()
+        if pooling not in POOLINGS:
+            raise EdgewiseError(
+                f"pooling = {pooling!r} is unknown; choose one of {', '.join(POOLINGS)}"
+            )
+        self.pooling = pooling
+
+    def forward(self, x: Float[Tensor, "nodes width"], batch: Batch) -> Float[Tensor, "rows width"]:
+        graph, activate = batch.graph_of_node, ACTIVATIONS.get(self.activation)
+        # What increases can wait until a maximum has left few values.
+        late = self.pooling == "max" and self.activation in _INCREASING
+        if activate is not None and not late:
+            x = activate(x)
+        pooled = pool(x, graph, batch.num_graphs, self.pooling)
+        if activate is not None and late:
+            pooled = activate(pooled)
+        return pooled if batch.rows is None else pooled[batch.rows]
+
+
+Readout = NodeReadout | GraphReadout

@@ -1,0 +1,112 @@
+"""Train what a run folder asks for; killed anywhere, it goes on from the last checkpoint."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import write_atomically
+from edgewise.data.molecule_tables import write_invalid
+from edgewise.runs.folder import Run
+from edgewise.runs.outputs import Trained, write_outputs
+from edgewise.training.fitting import Epoch, Fitting
+from edgewise.training.predictor import make_predictor, read_tensors
+from edgewise.training.trainer import make_trainer
+from edgewise.units.base import Opened, Problem
+
+CHECKPOINT_SECONDS = 2.0
+OnEpoch = Callable[[int, Epoch, Epoch], None]  # member, the epoch, the best so far
+
+
+def train_run(
+    run: Run,
+    opened: Opened,
+    on_epoch: OnEpoch | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Trained:
+    """Train what is not trained yet, and write the results; one process at a time.
+
+    Args:
+        run: From :func:`~edgewise.runs.folder.start_run` or ``open_run``.
+        opened: Its problem.
+        on_epoch: Called after each epoch.
+        stop: Asked after each epoch; if so, the results are those of the best weights so far, and
+            the run can still be continued.
+        checkpoint_seconds: How often everything is put on disk.
+    """
+    problem = opened.problem
+    for scrap in run.folder.rglob(".part-*"):  # of a run that was killed while it wrote
+        scrap.unlink()
+    write_atomically(run.folder / "splits.json", json.dumps(_split_rows(problem)))
+    if opened.invalid:
+        write_invalid(run.folder / "invalid.csv", opened.invalid)
+    fittings: list[Fitting] = []
+    seconds = 0.0
+    for member in range(run.settings.training.ensemble):
+        fitting = Fitting(make_trainer(problem, member))
+        seconds += _train_member(run, fitting, on_epoch, stop, checkpoint_seconds)
+        if fitting.history:
+            fittings.append(fitting)
+        if not fitting.done:
+            break
+    if not fittings:
+        raise EdgewiseError(
+            f"stopped before the first epoch, so there is no model; go on with "
+            f"edgewise train --resume {run.folder}"
+        )
+    for fitting in fittings:
+        fitting.restore_best()
+    model = make_predictor(problem, tuple(fitting.trainer.model for fitting in fittings))
+    return write_outputs(run, problem, model, fittings, seconds)
+
+
+def checkpoint_path(run: Run, member: int) -> Path:
+    return run.folder / "checkpoint" / f"member-{member}.safetensors"
+
+
+def _train_member(
+    run: Run, fitting: Fitting, on_epoch: OnEpoch | None, stop: Callable[[], bool], every: float
+) -> float:
+    """Train one model from its last checkpoint on; gives the seconds it took in all."""
+    path = checkpoint_path(run, fitting.trainer.member)
+    before = 0.0
+    if path.exists():
+        tensors = read_tensors(path)
+        try:
+            before = float(tensors.pop("seconds"))
+            fitting.restore(tensors)
+        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+            raise EdgewiseError(
+                f"{path} does not fit the run ({str(error).splitlines()[0]}); delete it to train "
+                "this model from its start"
+            ) from error
+    start = saved = time.monotonic()
+
+    def keep() -> None:
+        seconds = torch.tensor(before + time.monotonic() - start, dtype=torch.float64)
+        write_atomically(path, save({**fitting.tensors(), "seconds": seconds}))
+
+    while not fitting.done and not stop():
+        epoch = fitting.step()
+        if on_epoch is not None:
+            assert fitting.best is not None
+            on_epoch(fitting.trainer.member, epoch, fitting.best)
+        if time.monotonic() - saved >= every:
+            keep()
+            saved = time.monotonic()
+    if fitting.history:
+        keep()
+    return before + time.monotonic() - start
+
+
+def _split_rows(problem: Problem) -> dict[str, list[int]]:
+    """The split in rows of the table or of the graph, as ``--split splits.json`` reads it."""
+    return {
+        name: problem.unit.rows_of_file(problem, rows).tolist()
+        for name, rows in problem.split.parts().items()
+    }

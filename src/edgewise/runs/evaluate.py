@@ -1,0 +1,50 @@
+"""Compare what a trained model predicts with the truth."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from edgewise.core.errors import EdgewiseError
+from edgewise.runs.folder import open_run, reopen
+from edgewise.runs.new_data import model_and_data
+from edgewise.tasks.metrics import Metrics
+from edgewise.training.predictor import load_model
+from edgewise.units.base import Show, Tell
+
+
+def evaluate(
+    folder: str | Path,
+    data: Sequence[str] = (),
+    progress: Show | None = None,
+    *,
+    smiles_column: str = "",
+    encoding: str = "",
+    device: str = "",
+    tell: Tell = lambda _: None,
+) -> Metrics:
+    """Metrics of a model: on each part of its own data, or on other data with the truth in them.
+
+    Args:
+        folder: Of a run, or of a saved model.
+        data: As for training; without it the data of the run.
+        progress: Called with what is going on, how much is done and of how much.
+        smiles_column: Of other molecules, if it is not that of the training.
+        encoding: Of other text files, if it is not that of the training.
+        device: Where to predict; without it as in training.
+        tell: Called with what was mended in a graph, or left out of the molecules.
+    """
+    if not data:
+        model = load_model(folder, device)
+        problem = reopen(open_run(folder), progress).problem
+        prediction, truth = model.predict(problem.data).mean, problem.truth.numpy()
+        return {
+            name: problem.task.metrics(prediction[rows.numpy()], truth[rows.numpy()])
+            for name, rows in problem.split.parts().items()
+        }
+    model, source = model_and_data(folder, data, smiles_column, encoding, device)
+    prediction, truth = model.unit.evaluated(
+        model, source, smiles_column=smiles_column, progress=progress, tell=tell
+    )
+    metrics = model.task.metrics(prediction, truth)
+    if not metrics["rows"]:
+        raise EdgewiseError(f"{source} holds no known target to compare with; fill its column")
+    return metrics

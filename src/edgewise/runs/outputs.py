@@ -1,0 +1,87 @@
+"""What a trained run leaves behind: model, history, predictions, metrics."""
+
+import csv
+import io
+import json
+import shutil
+from dataclasses import dataclass
+from typing import Any
+
+from edgewise.core.files import write_atomically
+from edgewise.data.splits import Split
+from edgewise.runs.folder import Run
+from edgewise.tasks.base import Prediction
+from edgewise.training.fitting import Fitting
+from edgewise.training.predictor import Predictor
+from edgewise.units.base import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What training gave, still in memory."""
+
+    model: Predictor
+    prediction: Prediction
+    fittings: tuple[Fitting, ...]
+    metrics: dict[str, Any]
+
+
+def write_outputs(
+    run: Run, problem: Problem, model: Predictor, fittings: list[Fitting], seconds: float
+) -> Trained:
+    """Write everything a run leaves behind; ``metrics.json`` comes last, and ends the run."""
+    finished = len(fittings) == run.settings.training.ensemble and all(f.done for f in fittings)
+    task, truth = problem.task, problem.truth.numpy()
+    prediction = model.predict(problem.data)
+    columns = {
+        **problem.unit.row_columns(problem),
+        "split": _subset_of_row(problem.split, len(truth)),
+        **task.compared_columns(prediction, truth),
+    }
+    model.save(run.folder)
+    write_atomically(run.folder / "history.csv", _csv(_history(fittings, task.headline)))
+    write_atomically(run.folder / "predictions.csv", _csv(columns))
+    metrics = {
+        "finished": finished,
+        "task": task.name,
+        "headline": task.headline,
+        "lower_is_better": task.lower_is_better,
+        "epochs": [len(fitting.history) for fitting in fittings],
+        "best_epochs": [fitting.best.number for fitting in fittings if fitting.best],
+        "seconds": round(seconds, 3),
+        **{
+            name: task.metrics(prediction.mean[rows], truth[rows])
+            for name, rows in ((n, part.numpy()) for n, part in problem.split.parts().items())
+        },
+    }
+    write_atomically(run.folder / "metrics.json", json.dumps(metrics, indent=1))
+    if finished:
+        shutil.rmtree(run.folder / "checkpoint")
+    return Trained(model, prediction, tuple(fittings), metrics)
+
+
+def _subset_of_row(split: Split, count: int) -> list[str]:
+    subset = [""] * count
+    for name, rows in split.parts().items():
+        for row in rows.tolist():
+            subset[row] = name
+    return subset
+
+
+def _history(fittings: list[Fitting], headline: str) -> dict[str, list[str]]:
+    lines = [(fitting.trainer.member, epoch) for fitting in fittings for epoch in fitting.history]
+    return {
+        "member": [str(member) for member, _ in lines],
+        "epoch": [str(epoch.number) for _, epoch in lines],
+        "train_loss": [repr(epoch.train_loss) for _, epoch in lines],
+        "validation_loss": [repr(epoch.validation_loss) for _, epoch in lines],
+        f"validation_{headline}": [repr(epoch.validation_score) for _, epoch in lines],
+    }
+
+
+def _csv(columns: dict[str, list[str]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()

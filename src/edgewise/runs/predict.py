@@ -1,0 +1,49 @@
+"""Predict with a trained model, and write a table."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from edgewise.runs.new_data import model_and_data
+from edgewise.runs.table_writer import table_writer
+from edgewise.units.base import Show, Tell
+
+
+def predict(
+    folder: str | Path,
+    data: Sequence[str] = (),
+    out: str | Path | None = None,
+    progress: Show | None = None,
+    *,
+    smiles_column: str = "",
+    encoding: str = "",
+    device: str = "",
+    tell: Tell = lambda _: None,
+) -> tuple[int, int]:
+    """Predict rows, and write them in their order.
+
+    Args:
+        folder: Of a run, or of a saved model.
+        data: As for training; without it the data of the run.
+        out: A ``.csv`` or ``.tsv`` file; without it the standard output.
+        progress: Called with what is going on, how much is done and of how much.
+        smiles_column: Of the new molecules; without it that of the training, or one that is
+            called so.
+        encoding: Of new text files, if it is not that of the training.
+        device: Where to predict; without it as in training.
+        tell: Called with what was mended in the tables of a graph, and with why its labels,
+            where it has any, do not stand beside the predictions.
+
+    Returns:
+        How many rows were predicted, and how many could not be.
+    """
+    model, source = model_and_data(folder, data, smiles_column, encoding, device)
+    if out is not None:
+        source.check_not_written(out, "--out")
+    good = bad = 0
+    with table_writer(out) as write:
+        for some in model.unit.predicted(
+            model, source, smiles_column=smiles_column, progress=progress, tell=tell
+        ):
+            write(some.columns)
+            good, bad = good + some.good, bad + some.bad
+    return good, bad

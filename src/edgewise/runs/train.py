@@ -1,0 +1,127 @@
+"""Train a model, or go on with a run: data in, a run folder out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import alone_in
+from edgewise.data.sources import Source, find_source
+from edgewise.runs.checkpoint import OnEpoch, train_run
+from edgewise.runs.folder import Run, check_free, forget_untrained, open_run, reopen, start_run
+from edgewise.runs.outputs import Trained
+from edgewise.runs.report import has_report, write_report
+from edgewise.units.base import Opened, Show, Tell, resolve
+
+RUNS = Path("runs")
+
+
+def train(
+    data: str | Path | Source | Sequence[str | Path],
+    out: str | Path | None = None,
+    *,
+    preset: str = "default",
+    config: Mapping[str, Any] | None = None,
+    command: str = "",
+    tell: Tell = lambda _: None,
+    progress: Show | None = None,
+    on_epoch: OnEpoch | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    **settings: Any,
+) -> Run:
+    """Train a model on a data set, a graph or molecules, and leave a run folder.
+
+    Args:
+        data: A data set's name, a folder or two tables of a graph, or a file of molecules.
+        out: The folder; without it a new one below ``runs/``.
+        preset: ``"default"`` or ``"paper"``.
+        config: Settings from a file, which ``settings`` win over.
+        command: What the report names as its origin.
+        tell: Called with each thing worth telling.
+        progress: Called while molecules are read.
+        on_epoch: Called after each epoch with the member, the epoch and the best one so far.
+        stop: Asked after each epoch whether to end with the best weights so far.
+        settings: Those that differ from the preset's, by their names; one that does not apply
+            is refused.
+    """
+    source = as_source(data)
+    unit, resolved = resolve(source, preset, settings, also=config)
+    folder = reserve_folder(source.name) if out is None else Path(out)
+    try:
+        check_free(folder)
+        opened = unit.open(source, resolved, progress)
+        for note in opened.notes:
+            tell(note)
+        tell(f"{opened.problem.task}; {opened.problem.split}")
+        with alone_in(folder, "training"):
+            run = start_run(folder, source, opened.problem.settings, preset, command)
+            trained = _train_or_forget(run, opened, on_epoch, stop)
+            write_report(run, opened, trained)
+    except BaseException:
+        with suppress(OSError):  # only what holds nothing
+            folder.rmdir()
+            if folder.parent == RUNS:
+                RUNS.rmdir()
+        raise
+    return run
+
+
+def resume(
+    folder: str | Path,
+    *,
+    tell: Tell = lambda _: None,
+    progress: Show | None = None,
+    on_epoch: OnEpoch | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Run:
+    """Go on with a run that was killed or interrupted; it ends as if nothing had happened."""
+    run = open_run(folder)
+    with alone_in(run.folder, "training"):
+        if run.finished:
+            tell(f"{run.folder} is finished already")
+            if not has_report(run):
+                write_report(run)
+            return run
+        opened = reopen(run, progress)
+        trained = train_run(run, opened, on_epoch, stop)
+        write_report(run, opened, trained)
+    return run
+
+
+def as_source(data: str | Path | Source | Sequence[str | Path]) -> Source:
+    """The source of what a user names."""
+    if isinstance(data, Source):
+        return data
+    places = [data] if isinstance(data, str | Path) else data
+    return find_source([str(place) for place in places])
+
+
+def _train_or_forget(
+    run: Run, opened: Opened, on_epoch: OnEpoch | None, stop: Callable[[], bool]
+) -> Trained:
+    try:
+        return train_run(run, opened, on_epoch, stop)
+    except EdgewiseError:
+        if not stop():
+            forget_untrained(run)  # settings that make no model
+        raise
+
+
+def reserve_folder(name: str) -> Path:
+    """Make ``runs/NAME``, or the first of ``runs/NAME-2``, ``runs/NAME-3`` that is free."""
+    number, folder = 1, RUNS / name
+    try:
+        RUNS.mkdir(exist_ok=True)
+        while True:
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                number += 1
+                folder = RUNS / f"{name}-{number}"
+            else:
+                return folder
+    except OSError as error:
+        raise EdgewiseError(
+            f"cannot make {folder} ({error.strerror}); choose a place with --out"
+        ) from error

@@ -1,0 +1,275 @@
+"""What the outputs of a network stand for. A task of your own is a class of this kind."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.registries import TASKS
+from edgewise.core.settings import TrainingSettings
+from edgewise.data.tables import Table
+from edgewise.tasks.metrics import Metrics
+
+Columns = dict[str, list[str]]  # of a table, by name
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What an ensemble predicts: the mean of its members, and how far they are apart."""
+
+    mean: np.ndarray  # probabilities or values, [rows, outputs]
+    deviation: np.ndarray | None  # standard deviation over the members; None for a single one
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is predicted from rows: loss, decoding, metrics, and columns of tables.
+
+    The truth of a task is a tensor with a row for each row of the data. Its form is the task's:
+    ``[rows]`` class numbers with -1 for unknown, or ``[rows, names]`` numbers with NaN for unknown.
+
+    Args:
+        names: The columns that are predicted.
+    """
+
+    names: tuple[str, ...]
+
+    name: ClassVar[str]  # by which it is registered
+    headline: ClassVar[str]  # the metric that stands for the others
+    lower_is_better: ClassVar[bool] = False
+    settings: ClassVar[frozenset[str]] = frozenset()  # those that are this task's to take
+    role: ClassVar[str]  # in scikit-learn's words: Classifier or Regressor
+    single_label: ClassVar[bool] = False  # one of several classes for each row
+
+    # Reading.
+
+    @classmethod
+    def claims(cls, table: Table, names: Sequence[str]) -> bool:
+        """Whether these columns look like this task."""
+        return False
+
+    @classmethod
+    def learn(cls, table: Table, names: tuple[str, ...]) -> Self:
+        """The task of these columns; columns that do not fit are refused."""
+        raise NotImplementedError
+
+    @classmethod
+    def of_labels(cls, name: str, labels: Tensor, class_names: tuple[str, ...] | None) -> Self:
+        """The task of a graph's own labels: class numbers, or values."""
+        raise EdgewiseError(
+            f"task = {cls.name}, but the graph has one label for each node; choose another task"
+        )
+
+    def read(self, table: Table) -> Tensor:
+        """The truth in a table that has the columns."""
+        raise NotImplementedError
+
+    def read_labels(self, labels: Tensor, class_names: tuple[str, ...] | None) -> Tensor:
+        """The truth in a graph's own labels."""
+        raise NotImplementedError
+
+    @property
+    def unknown(self) -> float:
+        """What stands in the truth where it is not known."""
+        return math.nan
+
+    def unknown_truth(self, rows: int) -> Tensor:
+        """The truth of rows of which nothing is known."""
+        return torch.full((rows, len(self.names)), math.nan)
+
+    # Learning.
+
+    @property
+    def width(self) -> int:
+        """How many outputs the network has."""
+        return len(self.outputs)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The name of each output."""
+        return self.names
+
+    def fitted(self, truth: Tensor, settings: TrainingSettings) -> Self:
+        """The task after a look at the training truth, such as its scale."""
+        return self
+
+    def known(self, truth: Tensor) -> Tensor:
+        """Where the truth is known, in its own shape."""
+        return ~truth.isnan()
+
+    def labelled_rows(self, truth: Tensor) -> Tensor:
+        """The rows of which something is known."""
+        known = self.known(truth)
+        return (known if known.dim() == 1 else known.any(dim=1)).nonzero()[:, 0]
+
+    def balance(self, truth: Tensor) -> Tensor:
+        """Weights of the classes for :meth:`loss`, from the training truth: rare ones weigh more."""
+        raise EdgewiseError(f"{self.name} has no classes to weight; set weighted = false")
+
+    def loss(self, outputs: Tensor, truth: Tensor, weight: Tensor | None = None) -> Tensor:
+        """The mean loss over all that is known; 0 if nothing is.
+
+        Args:
+            outputs: Of the network, ``[rows, width]``.
+            truth: Of the same rows.
+            weight: From :meth:`balance`.
+        """
+        raise NotImplementedError
+
+    def decode(self, outputs: Tensor) -> Tensor:
+        """Probabilities or values, ``[rows, width]``, from the outputs of the network."""
+        raise NotImplementedError
+
+    # Judging. Predictions are decoded, truth is as above, both numpy.
+
+    def metrics(self, predicted: np.ndarray, truth: np.ndarray) -> Metrics:
+        """All metrics over what is known; None for one that cannot be computed."""
+        raise NotImplementedError
+
+    def score(self, predicted: np.ndarray, truth: np.ndarray) -> float:
+        """The headline metric alone; NaN where it cannot be computed."""
+        value = self.metrics(predicted, truth)[self.headline]
+        return math.nan if value is None else float(value)
+
+    # For estimators.
+
+    @property
+    def y_ndim(self) -> int:
+        """1: the y of an estimator is ``[rows]``; 2: it is ``[rows, names]``."""
+        return 1 if len(self.names) == 1 else 2
+
+    def label_arrays(self, classes: np.ndarray | None) -> Any:
+        """What an estimator has as ``classes_``, if it has any."""
+        return None
+
+    def choose(self, predicted: np.ndarray, classes: Any) -> np.ndarray:
+        """The labels that decoded predictions stand for."""
+        raise NotImplementedError
+
+    # Writing.
+
+    def predicted_columns(self, prediction: Prediction) -> Columns:
+        """The predictions as columns."""
+        raise NotImplementedError
+
+    def observed_columns(self, truth: np.ndarray) -> Columns:
+        """The truth as columns, empty where it is not known."""
+        raise NotImplementedError
+
+    def compared_columns(self, prediction: Prediction, truth: np.ndarray) -> Columns:
+        """Truth and prediction side by side."""
+        return self.observed_columns(truth) | self.predicted_columns(prediction)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.name, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """The task that :meth:`to_json` wrote; one that makes no sense is refused."""
+        return cls(tuple(map(str, content["names"])))
+
+
+def load_task(content: Mapping[str, Any]) -> Task:
+    """A task as a model was saved with it."""
+    task: Task = TASKS[str(content["kind"])].from_json(content)
+    if not task.width:
+        raise EdgewiseError(f"the task {task.name!r} has no outputs")
+    return task
+
+
+def cells(values: Iterable[float]) -> list[str]:
+    """Numbers as cells of a table, empty for NaN."""
+    # Nine digits tell every two float32 numbers apart.
+    return ["" if math.isnan(value) else f"{value:.9g}" for value in values]
+
+
+class Columnar(Task):
+    """Tasks with a number in a column of its own for each name."""
+
+    word: ClassVar[str]  # what the column of a prediction is called
+
+    @classmethod
+    def of_labels(cls, name: str, labels: Tensor, class_names: tuple[str, ...] | None) -> Self:
+        return cls((name,))
+
+    def read(self, table: Table) -> Tensor:
+        columns = [np.asarray(table.numbers(name)) for name in self.names]
+        # Column by column in memory, so that sums over a column round alike however it was read.
+        stacked = np.stack(columns).astype(np.float32).reshape(len(columns), len(table))
+        return torch.from_numpy(stacked).T
+
+    def read_labels(self, labels: Tensor, class_names: tuple[str, ...] | None) -> Tensor:
+        if not labels.is_floating_point():
+            raise EdgewiseError(
+                f"the labels of the graph are class numbers, but the model learnt {self}"
+            )
+        return labels.float().reshape(-1, 1)
+
+    def metrics(self, predicted: np.ndarray, truth: np.ndarray) -> Metrics:
+        per_target = {}
+        for i, name in enumerate(self.names):
+            known = ~np.isnan(truth[:, i])
+            per_target[name] = self.column_metrics(predicted[known, i], truth[known, i])
+        return {**_mean(list(per_target.values())), "per_target": per_target}
+
+    def score(self, predicted: np.ndarray, truth: np.ndarray) -> float:
+        scores = []
+        for i in range(len(self.names)):
+            known = ~np.isnan(truth[:, i])
+            if known.any():
+                scores.append(self.column_score(predicted[known, i], truth[known, i]))
+        defined = [score for score in scores if not math.isnan(score)]
+        return sum(defined) / len(defined) if defined else math.nan
+
+    def column_metrics(self, predicted: np.ndarray, truth: np.ndarray) -> Metrics:
+        """The metrics of one column, where it is known."""
+        raise NotImplementedError
+
+    def column_score(self, predicted: np.ndarray, truth: np.ndarray) -> float:
+        """The headline metric of one column alone."""
+        raise NotImplementedError
+
+    def predicted_columns(self, prediction: Prediction) -> Columns:
+        columns = {}
+        for i, name in enumerate(self.names):
+            columns[f"{name}_{self.word}"] = cells(prediction.mean[:, i])
+            if prediction.deviation is not None:
+                columns[f"{name}_std"] = cells(prediction.deviation[:, i])
+        return columns
+
+    def observed_columns(self, truth: np.ndarray) -> Columns:
+        return {f"{name}_true": cells(truth[:, i]) for i, name in enumerate(self.names)}
+
+    def compared_columns(self, prediction: Prediction, truth: np.ndarray) -> Columns:
+        true, predicted = self.observed_columns(truth), self.predicted_columns(prediction)
+        columns: Columns = {}
+        for name in self.names:
+            columns[f"{name}_true"] = true[f"{name}_true"]
+            mine = (f"{name}_{self.word}", f"{name}_std")
+            columns |= {column: predicted[column] for column in mine if column in predicted}
+        return columns
+
+
+def _mean(parts: list[Metrics]) -> Metrics:
+    """The mean of each metric over the parts that have it; counts are summed."""
+    names = list(dict.fromkeys(name for part in parts for name in part))
+    joined: Metrics = {}
+    for name in names:
+        values = [part[name] for part in parts if part.get(name) is not None]
+        if name in ("rows", "positives"):
+            joined[name] = sum(values)
+        else:
+            joined[name] = sum(values) / len(values) if values else None
+    return joined
+
+
+def balanced_weights(labels: Tensor, classes: int) -> Tensor:
+    r"""The paper's class weights, :math:`\sum_k n_k / (K n_k)`; 0 for a class without examples."""
+    counts = torch.bincount(labels, minlength=classes).float()
+    weights = counts.sum() / (classes * counts)
+    return weights.masked_fill(counts == 0, 0.0)

@@ -1,0 +1,100 @@
+"""Binary labels, one or several for each row, each 0 or 1 or unknown."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.data.tables import Table
+from edgewise.tasks.base import Columnar, balanced_weights
+from edgewise.tasks.metrics import Metrics, binary_metrics, roc_auc
+from edgewise.tasks.reading import distinct_numbers, holds_words, refuse_empty
+
+
+@dataclass(frozen=True)
+class Multilabel(Columnar):
+    """Binary labels; the truth is ``[rows, names]`` zeros and ones, NaN where it is not known."""
+
+    name = "multilabel"
+    headline = "roc_auc"
+    settings = frozenset({"weighted"})
+    role = "Classifier"
+    word = "probability"
+
+    def __str__(self) -> str:
+        return f"{len(self.names)} binary label{'s' * (len(self.names) > 1)}: {preview(self.names)}"
+
+    @classmethod
+    def claims(cls, table: Table, names: Sequence[str]) -> bool:
+        """Columns of 0 and 1 alone."""
+        return all(
+            not holds_words(table, name) and distinct_numbers(table, name) <= {0, 1}
+            for name in names
+        )
+
+    @classmethod
+    def learn(cls, table: Table, names: tuple[str, ...]) -> Self:
+        task = cls(names)
+        truth = task.read(table)
+        odd = (~(truth.isnan() | (truth == 0) | (truth == 1))).nonzero()
+        if len(odd):
+            row, column = odd[0].tolist()
+            name = names[column]
+            raise EdgewiseError(
+                f"{table.where(row)}: column {name!r} holds {table.column(name)[row]!r}, expected "
+                "0 or 1 for a binary label; set task = regression for values"
+            )
+        refuse_empty(table, names)
+        return task
+
+    def read_labels(self, labels: Tensor, class_names: tuple[str, ...] | None) -> Tensor:
+        truth = (
+            labels.float()
+            if labels.is_floating_point()
+            else labels.float().where(labels >= 0, math.nan)
+        )
+        if not bool((truth.isnan() | (truth == 0) | (truth == 1)).all()):
+            raise EdgewiseError(
+                "task = multilabel, but the labels of the graph are not 0 and 1; change one"
+            )
+        return truth.reshape(-1, 1)
+
+    def balance(self, truth: Tensor) -> Tensor:
+        """``[names, 2]``."""
+        columns = (column[~column.isnan()].long() for column in truth.T)
+        return torch.stack([balanced_weights(column, 2) for column in columns])
+
+    def loss(self, outputs: Tensor, truth: Tensor, weight: Tensor | None = None) -> Tensor:
+        known = self.known(truth)
+        if not known.any():
+            return outputs.sum() * 0
+        found, wanted = outputs[known], truth[known]
+        of_entry = None
+        if weight is not None:
+            of_entry = weight[known.nonzero()[:, 1], wanted.long()]
+        return binary_cross_entropy_with_logits(found, wanted, weight=of_entry)
+
+    def decode(self, outputs: Tensor) -> Tensor:
+        return outputs.sigmoid()
+
+    def column_metrics(self, predicted: np.ndarray, truth: np.ndarray) -> Metrics:
+        return binary_metrics(predicted, truth)
+
+    def column_score(self, predicted: np.ndarray, truth: np.ndarray) -> float:
+        return roc_auc(predicted, truth)
+
+    @property
+    def y_ndim(self) -> int:
+        return 2
+
+    def label_arrays(self, classes: np.ndarray | None) -> list[np.ndarray]:
+        return [np.array([0, 1]) for _ in self.names]
+
+    def choose(self, predicted: np.ndarray, classes: Any) -> np.ndarray:
+        return (predicted > 0.5).astype(np.int64)

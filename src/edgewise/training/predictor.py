@@ -1,0 +1,224 @@
+"""A trained model: its networks, how its input is read, what its outputs mean. Saves and loads."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from edgewise.core.devices import find_device
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.files import write_atomically
+from edgewise.core.registries import UNITS
+from edgewise.core.settings import Settings, load_settings
+from edgewise.graphs.batch import Batches
+from edgewise.nn.network import Network
+from edgewise.tasks.base import Prediction, Task, load_task
+from edgewise.training.fitting import today
+from edgewise.training.legacy import FORMAT_0_1, UNITS_0_1, settings_0_1
+from edgewise.units.base import Problem, Unit
+
+FORMAT = "edgewise model 2"
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """Everything that predicting needs.
+
+    Args:
+        unit: What a row is.
+        settings: How it was trained.
+        task: What it predicts.
+        features: Width of its nodes.
+        channels: Edge channels it expects, before direction is encoded.
+        members: Its networks, one or an ensemble.
+        encoder: What was learnt about the columns of the data; None: they came ready.
+    """
+
+    unit: Unit
+    settings: Settings
+    task: Task
+    features: int
+    channels: int
+    members: tuple[Network, ...]
+    encoder: Any = None
+
+    @property
+    def device(self) -> torch.device:
+        return find_device(self.settings.training.device)
+
+    def on(self, device: str) -> "Predictor":
+        """The same model on a device: ``auto``, ``cpu``, ``cuda`` or ``mps``."""
+        find_device(device)
+        return replace(self, settings=self.settings.changed(device=device))
+
+    @torch.no_grad()
+    def predict(self, data: Any) -> Prediction:
+        """Predict every row.
+
+        Args:
+            data: A :class:`~edgewise.Graph` for a model of nodes; SMILES for one of molecules.
+        """
+        batches = self._data(data)
+        rows = torch.arange(len(batches))
+        outputs = []
+        for model in self.members:
+            model.to(batches.device).eval()
+            parts = [self.task.decode(model(b)) for b in batches.evaluation_batches(rows)]
+            empty = torch.zeros(0, self.task.width)
+            outputs.append((torch.cat(parts).cpu() if parts else empty).double().numpy())
+        every = np.stack(outputs)
+        return Prediction(every.mean(axis=0), every.std(axis=0) if len(every) > 1 else None)
+
+    @torch.no_grad()
+    def embeddings(self, data: Any, rows: np.ndarray | None = None) -> np.ndarray:
+        """Rows, all unless told, as the last layer of the first member meets them."""
+        batches = self._data(data)
+        chosen = torch.arange(len(batches)) if rows is None else torch.from_numpy(rows)
+        model = self.members[0].to(batches.device).eval()
+        parts = [model.represent(batch) for batch in batches.evaluation_batches(chosen)]
+        return torch.cat(parts).cpu().numpy()
+
+    def _data(self, data: Any) -> Batches:
+        if not hasattr(data, "evaluation_batches"):
+            data = self.unit.as_data(data, self.encoder, self.device)
+        batches: Batches = data
+        widths = (batches.num_features, batches.num_channels)
+        if widths != (self.features, self.channels):
+            raise EdgewiseError(
+                f"the data have {widths[0]} features and {widths[1]} edge channels, but the model "
+                f"was trained on {self.features} and {self.channels}; give the same columns"
+            )
+        return batches
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model into a folder: safetensors and JSON, no pickle."""
+        from safetensors.torch import save
+
+        folder = Path(folder)
+        tensors = {
+            f"{number}.{name}": tensor.cpu().contiguous()
+            for number, model in enumerate(self.members)
+            for name, tensor in model.state_dict().items()
+        }
+        content = {
+            "format": FORMAT,
+            "unit": self.unit.name,
+            "features": self.features,
+            "channels": self.channels,
+            "members": len(self.members),
+            "task": self.task.to_json(),
+            "settings": self.settings.to_json(),
+        }
+        if self.encoder is not None:
+            encoder = json.dumps(self.encoder.to_json(), indent=1)
+            write_atomically(folder / self.unit.encoder_file, encoder)
+        write_atomically(folder / "model.safetensors", save(tensors))
+        write_atomically(folder / "model.json", json.dumps(content, indent=1))
+
+
+def make_predictor(problem: Problem, members: tuple[Network, ...]) -> Predictor:
+    """Trained networks, with what their problem knows about input and output."""
+    widths = problem.data.num_features, problem.data.num_channels
+    return Predictor(
+        problem.unit, problem.settings, problem.task, *widths, members, problem.encoder
+    )
+
+
+def load_model(folder: str | Path, device: str = "") -> Predictor:
+    """Read a model that :meth:`Predictor.save` or a run wrote; a damaged one is refused.
+
+    Args:
+        folder: Of a run, or of a saved model.
+        device: Where it is to predict; without it as in training.
+    """
+    folder = Path(folder)
+    place = folder / "model.json"
+    try:
+        content = json.loads(place.read_text(encoding="utf-8"))
+        old = content["format"] == FORMAT_0_1
+        if not old and content["format"] != FORMAT:
+            raise EdgewiseError(
+                f"it says {content['format']!r}, and this version reads {FORMAT!r}; use the "
+                "version of Edgewise that wrote it"
+            )
+        unit: Unit = UNITS[UNITS_0_1[content["kind"]] if old else content["unit"]]
+        settings = (
+            settings_0_1(content["recipe"], content["kind"])
+            if old
+            else load_settings(content["settings"])
+        )
+        task = load_task(content["task"])
+        features, channels, members = (
+            int(content[name]) for name in ("features", "channels", "members")
+        )
+        if min(features, channels, members) < 1:
+            raise EdgewiseError("its widths make no sense")
+    except FileNotFoundError as error:
+        raise EdgewiseError(f"{folder} holds no model{_cure(folder)}") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise EdgewiseError(
+            f"{place} is not a saved model ({_reason(error)}); train it again"
+        ) from error
+    encoder = unit.load_encoder(folder / unit.encoder_file)
+    models = tuple(unit.network(features, task.width, channels, settings) for _ in range(members))
+    _load_weights(folder / "model.safetensors", models)
+    model = Predictor(unit, settings, task, features, channels, models, encoder)
+    return model.on(device) if device else model
+
+
+def _cure(folder: Path) -> str:
+    if (folder / "metrics.json").exists():
+        return "; its model.json is gone, so copy it back or train again"
+    if (folder / "recipe.json").exists():
+        return f" yet; finish it with edgewise train --resume {folder}"
+    return "; give the folder of a run"
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file; anything else, a renamed pickle too, is refused."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    try:
+        return load(path.read_bytes())
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        raise EdgewiseError(
+            f"{path} is not a whole safetensors file ({_reason(error)}); it was cut short, changed "
+            "or is something else, so it is not used: copy it again, or train again"
+        ) from error
+
+
+def _load_weights(path: Path, models: tuple[Network, ...]) -> None:
+    tensors = {}
+    for name, tensor in read_tensors(path).items():
+        number, _, rest = name.partition(".")
+        tensors[f"{number}.{today(rest)}"] = tensor
+    expected = {
+        f"{number}.{name}": tensor
+        for number, model in enumerate(models)
+        for name, tensor in model.state_dict().items()
+    }
+    odd = sorted(set(tensors) ^ set(expected))
+    if odd:
+        raise EdgewiseError(
+            f"{path} does not fit model.json: tensor(s) {preview(odd)} are missing, or have no "
+            "place; train again"
+        )
+    for name, tensor in tensors.items():
+        if tensor.shape != expected[name].shape or tensor.dtype != expected[name].dtype:
+            raise EdgewiseError(
+                f"{path}: {name} is {tensor.dtype}{list(tensor.shape)}, but model.json asks for "
+                f"{expected[name].dtype}{list(expected[name].shape)}; train again"
+            )
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise EdgewiseError(f"{path}: {name} holds numbers that are not finite; train again")
+        expected[name].copy_(tensor)
+
+
+def _reason(error: Exception) -> str:
+    text: Any = f"no {error}" if isinstance(error, KeyError) else error
+    return str(text).splitlines()[0].rstrip(".") if str(text) else type(error).__name__

@@ -1,0 +1,85 @@
+"""One epoch of one model, whatever its rows are: batches in, losses out."""
+
+import torch
+from torch import Tensor
+
+from edgewise.core.seeds import seeded
+from edgewise.nn.network import Network
+from edgewise.units.base import Problem
+
+
+class Trainer:
+    """One model and its optimiser on one problem."""
+
+    def __init__(self, problem: Problem, model: Network, member: int = 0) -> None:
+        self.problem, self.member = problem, member
+        self.task, self.split, self.settings = problem.task, problem.split, problem.settings
+        device = problem.data.device
+        self.model, self.truth = model.to(device), problem.truth.to(device)
+        training = self.settings.training
+        self.weight = None
+        if training.weighted:
+            self.weight = self.task.balance(problem.truth[self.split.train]).to(device)
+        self.optimizer = torch.optim.Adam(
+            [
+                {"params": model.weights(), "weight_decay": training.weight_decay},
+                {"params": model.biases(), "weight_decay": 0.0},
+            ],
+            lr=training.learning_rate,
+            fused=True,
+        )
+
+    def train_epoch(self, epoch: int) -> float:
+        """Go over the training rows once; gives the training loss."""
+        training = self.settings.training
+        losses = []
+        # Seeded by its number, so that an epoch draws the same whatever ran before it.
+        with seeded(training.seed, self.member, epoch):
+            self.model.train()
+            batches = self.problem.data.training_batches(self.split.train, training.batch_size)
+            for rows, batch in batches:
+                loss = self._step(self.model(batch), self.truth[rows.to(self.truth.device)])
+                losses.append((len(rows), loss))
+        if len(losses) == 1:
+            return losses[0][1]
+        return sum(count * loss for count, loss in losses) / len(self.split.train)
+
+    def _step(self, outputs: Tensor, truth: Tensor) -> float:
+        loss = self.task.loss(outputs, truth, self.weight)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return float(loss.detach())
+
+    def validate(self) -> tuple[float, float]:
+        """Loss and headline metric of the validation rows."""
+        rows = self.split.validation
+        outputs, truth = self.outputs(rows), self.truth[rows.to(self.truth.device)]
+        # Weighted like the training loss, for it decides about the same thing.
+        loss = float(self.task.loss(outputs, truth, self.weight))
+        decoded = self.task.decode(outputs).cpu().numpy()
+        return loss, self.task.score(decoded, truth.cpu().numpy())
+
+    def outputs(self, rows: Tensor | None = None) -> Tensor:
+        """Outputs of some rows, or of all."""
+        every = torch.arange(len(self.problem.data)) if rows is None else rows
+        return model_outputs(self.model, self.problem, every)
+
+
+@torch.no_grad()
+def model_outputs(model: Network, problem: Problem, rows: Tensor) -> Tensor:
+    """The outputs of a model for some rows of a problem, in their order."""
+    model.eval()
+    parts = [model(batch) for batch in problem.data.evaluation_batches(rows)]
+    width = problem.task.width
+    return torch.cat(parts) if parts else torch.zeros(0, width, device=problem.data.device)
+
+
+def make_trainer(problem: Problem, member: int = 0) -> Trainer:
+    """A trainer with fresh weights; members of an ensemble differ in their random numbers."""
+    data, settings = problem.data, problem.settings
+    with seeded(settings.training.seed, member, 0):
+        model = problem.unit.network(
+            data.num_features, problem.task.width, data.num_channels, settings
+        )
+    return Trainer(problem, model, member)

@@ -1,0 +1,187 @@
+"""What one row of predictions is. A unit of your own is a class of this kind."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from edgewise.core.devices import find_device
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.presets import make_settings
+from edgewise.core.registries import LAYERS, UNITS
+from edgewise.core.settings import Settings, refuse_foreign
+from edgewise.data.molecule_tables import InvalidRow
+from edgewise.data.sources import Source
+from edgewise.data.splits import Split
+from edgewise.graphs.batch import Batches
+from edgewise.nn.network import Network
+from edgewise.tasks.base import Columns, Prediction, Task
+
+Show = Callable[[str, int, int | None], None]  # what is going on, how much is done, of how much
+Tell = Callable[[str], None]
+
+
+class Encoder(Protocol):
+    """What was learnt about the columns of the data; saved with the model."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be learnt from which rows: data, their truth and their split."""
+
+    unit: "Unit"
+    data: Batches
+    task: Task
+    truth: Tensor  # in the form of the task
+    split: Split
+    settings: Settings  # with what the data decided
+    encoder: Encoder | None = None  # None: the data came ready
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A problem as it was opened, and what the user should be told about it."""
+
+    problem: Problem
+    notes: tuple[str, ...]
+    invalid: tuple[InvalidRow, ...] = ()  # rows that could not be read
+
+
+class Predicts(Protocol):
+    """A trained model, as far as a unit needs it."""
+
+    @property
+    def task(self) -> Task: ...
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def encoder(self) -> Any: ...
+
+    def predict(self, data: Batches) -> Prediction: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Some rows of a table of predictions."""
+
+    columns: Columns
+    good: int  # rows that were predicted
+    bad: int = 0  # rows that could not be
+
+
+class Unit:
+    """What a row is: how it is named, read, split, batched and written."""
+
+    name: ClassVar[str]
+    plural: ClassVar[str]
+    estimator: ClassVar[str]  # how the names of its estimators begin
+    settings: ClassVar[frozenset[str]]  # those that are this unit's to take
+    encoder_file: ClassVar[str]  # where what was learnt about the columns is saved
+
+    def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
+        """Read data, find out what is to be learnt, split the rows, learn from the training rows."""
+        raise NotImplementedError
+
+    def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
+        """The network of these settings, with fresh weights."""
+        raise NotImplementedError
+
+    def predicted(
+        self,
+        model: Predicts,
+        source: Source,
+        *,
+        smiles_column: str = "",
+        progress: Show | None = None,
+        tell: Tell = lambda _: None,
+    ) -> Iterator[Predicted]:
+        """Predictions for new data, some rows at a time, in their order."""
+        raise NotImplementedError
+
+    def evaluated(
+        self,
+        model: Predicts,
+        source: Source,
+        *,
+        smiles_column: str = "",
+        progress: Show | None = None,
+        tell: Tell = lambda _: None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions for new data and the truth in them."""
+        raise NotImplementedError
+
+    def load_encoder(self, path: Path) -> Any:
+        """What was learnt about the columns, as it was saved."""
+        raise NotImplementedError
+
+    def as_data(self, value: Any, encoder: Any, device: torch.device) -> Batches:
+        """Data of this unit in any of the forms that Python code may hand over."""
+        raise NotImplementedError
+
+    def described_columns(self, problem: Problem) -> list[str]:
+        """A line for each column of the data, for people: what it was read as."""
+        return []
+
+    def row_columns(self, problem: Problem) -> Columns:
+        """The columns that name the rows."""
+        return {"id": list(problem.data.ids)}
+
+    def rows_of_file(self, problem: Problem, rows: Tensor) -> Tensor:
+        """Rows of a problem as the table or the graph counts them."""
+        return rows
+
+
+def resolve(
+    source: Source,
+    preset: str,
+    given: Mapping[str, Any],
+    *,
+    certain: bool = True,
+    also: Mapping[str, Any] | None = None,
+) -> tuple[Unit, Settings]:
+    """The unit of a source, and its settings; a setting that does not apply is refused.
+
+    Args:
+        source: The data.
+        preset: Whose settings are started from.
+        given: Settings that somebody set, by their names.
+        certain: False leaves settings that do not apply alone.
+        also: Settings from a file that says them all; ``given`` win, and none is refused.
+    """
+    unit: Unit = UNITS[source.unit]
+    settings = make_settings(unit.name, preset, implied=source.implied, **{**(also or {}), **given})
+    if certain:
+        layer = LAYERS[settings.model.layer]
+        name = settings.model.layer
+        refuse_foreign(given, "source", source.settings, f"{source} is {source.described}")
+        refuse_foreign(given, "unit", unit.settings, f"what is predicted are {unit.plural}")
+        refuse_foreign(given, "layer", layer.settings, f"the layer {name} does not take it")
+        # Which task it is may only be known when the data are read.
+    find_device(settings.training.device)
+    return unit, settings
+
+
+def known_rows(split: Split, task: Task, truth: Tensor) -> Split:
+    """The split without rows of which nothing is known."""
+    beyond = [int(r) for part in split.parts().values() for r in part[part >= len(truth)]]
+    if beyond:
+        raise EdgewiseError(
+            f"the split names row(s) {preview(beyond)}, but there are {len(truth)}, counted from 0"
+        )
+    known = torch.zeros(len(truth), dtype=torch.bool)
+    known[task.labelled_rows(truth)] = True
+    kept = Split(**{name: rows[known[rows]] for name, rows in split.parts().items()})
+    if not len(kept.train):
+        raise EdgewiseError(
+            f"no row with a known target is left for training ({kept}); give more rows, or another "
+            "split"
+        )
+    return kept

@@ -1,0 +1,246 @@
+"""A row is a node of one graph."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from edgewise.core.devices import find_device
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.settings import Settings
+from edgewise.data.graph_reader import GraphReader, load_graph_reader
+from edgewise.data.graph_tables import learn_graph_reader
+from edgewise.data.molecule_splits import split_by_column
+from edgewise.data.sources import GraphInput, Source
+from edgewise.data.splits import Split, load_split
+from edgewise.data.tables import Table
+from edgewise.graphs.channels import is_symmetric
+from edgewise.graphs.graph import Graph
+from edgewise.graphs.whole_graph import WholeGraph
+from edgewise.nn.network import ChannelNetwork, Network
+from edgewise.tasks.base import Task
+from edgewise.tasks.reading import find_label_task, find_task
+from edgewise.units.base import Opened, Predicted, Predicts, Problem, Show, Tell, Unit, known_rows
+from edgewise.units.splitting import drawn_split, is_file
+from edgewise.units.task_settings import refuse_task_settings
+
+_LABEL_NAMES = ("label", "class", "y")
+
+
+class NodeUnit(Unit):
+    """Nodes of one graph, which is trained on whole."""
+
+    name, plural, estimator = "node", "nodes", "Node"
+    settings = frozenset({"head"})
+    encoder_file = "reader.json"
+
+    def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
+        found = source.read_graph(settings.data)
+        if found.graph is None:
+            return self._open_tables(found, settings)
+        graph = found.graph
+        if graph.y is None:
+            raise EdgewiseError("the graph has no labels to learn from; save it with y")
+        task, truth = find_label_task(found.label, graph.y, graph.class_names, settings.data.task)
+        split = _split(settings, task, truth, None)
+        problem, notes = node_problem(graph, task, truth, split, settings)
+        return Opened(problem, (str(graph), *found.notes, *notes))
+
+    def _open_tables(self, found: GraphInput, settings: Settings) -> Opened:
+        nodes, edges = found.nodes, found.edges
+        assert nodes is not None
+        assert edges is not None
+        notes: list[str] = []
+        names = settings.data.target or (_guessed_target(nodes),)
+        if not settings.data.target:
+            notes.append(f"predicting column {names[0]!r}, because of its name")
+        task, truth = find_task(nodes, names, settings.data.task)
+        split = known_rows(_split(settings, task, truth, nodes), task, truth)
+        reader = _learnt_reader(found, names, settings, split)
+        graph, read = reader.read(nodes, edges)
+        unlabelled = len(truth) - len(task.labelled_rows(truth))
+        notes.append(str(replace(read, unlabelled=unlabelled)))
+        problem, decided = node_problem(graph, task, truth, split, settings, reader)
+        return Opened(problem, (str(graph), *notes, *decided))
+
+    def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
+        model = settings.model
+        # What training left open is a model of version 0.1, which looked at each graph anew.
+        undecided = not model.directed and model.reciprocal == "auto"
+        direction = "by_symmetry" if undecided else ""
+        return ChannelNetwork(features, outputs, channels, model, direction=direction)
+
+    def predicted(
+        self,
+        model: Predicts,
+        source: Source,
+        *,
+        smiles_column: str = "",
+        progress: Show | None = None,
+        tell: Tell = lambda _: None,
+    ) -> Iterator[Predicted]:
+        graph, truth = self._read(model, source, tell)
+        prediction = model.predict(WholeGraph(graph, find_device(model.settings.training.device)))
+        columns = model.task.predicted_columns(prediction)
+        if isinstance(truth, Tensor):
+            columns = model.task.compared_columns(prediction, truth.numpy())
+        elif truth is not None:
+            tell(f"written without the truth beside the predictions: {truth}")
+        names = list(graph.node_ids or map(str, range(graph.num_nodes)))
+        yield Predicted({"id": names, **columns}, graph.num_nodes)
+
+    def evaluated(
+        self,
+        model: Predicts,
+        source: Source,
+        *,
+        smiles_column: str = "",
+        progress: Show | None = None,
+        tell: Tell = lambda _: None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        graph, truth = self._read(model, source, tell)
+        if truth is None:
+            raise EdgewiseError(
+                f"{source} has no labels to compare with; give {preview(model.task.names)}"
+            )
+        if isinstance(truth, EdgewiseError):
+            raise truth
+        data = WholeGraph(graph, find_device(model.settings.training.device))
+        return model.predict(data).mean, truth.numpy()
+
+    def _read(
+        self, model: Predicts, source: Source, tell: Tell
+    ) -> tuple[Graph, Tensor | EdgewiseError | None]:
+        """A graph as the model reads it, and its truth, the reason why not, or nothing."""
+        found = source.read_graph(model.settings.data)
+        task = model.task
+        if found.graph is not None:
+            graph = found.graph
+            if graph.y is None:
+                return graph, None
+            try:
+                return graph, task.read_labels(graph.y, graph.class_names)
+            except EdgewiseError as error:
+                return graph, error
+        if model.encoder is None:
+            raise EdgewiseError(
+                "this model was not trained on tables, so it cannot read them; give a data set's "
+                "name or a .safetensors graph with the same columns"
+            )
+        assert found.nodes is not None
+        assert found.edges is not None
+        graph, notes = model.encoder.read(found.nodes, found.edges)
+        if notes.mended:
+            tell(str(notes))
+        if not all(name in found.nodes.columns for name in task.names):
+            return graph, None
+        try:
+            return graph, task.read(found.nodes)
+        except EdgewiseError as error:
+            return graph, error
+
+    def described_columns(self, problem: Problem) -> list[str]:
+        reader = problem.encoder
+        if not isinstance(reader, GraphReader):
+            return []
+        return [
+            f"{column.name}: {type(column).__name__.lower()}, {len(column.outputs)} wide"
+            for column in (*reader.features, *reader.channels)
+        ]
+
+    def load_encoder(self, path: Path) -> GraphReader | None:
+        # The labels that version 0.1 kept there are the task's today.
+        return replace(load_graph_reader(path), labels=None) if path.exists() else None
+
+    def as_data(self, value: Any, encoder: Any, device: torch.device) -> WholeGraph:
+        if not isinstance(value, Graph):
+            raise EdgewiseError(
+                f"the model predicts nodes of a graph, not {type(value).__name__}; give an "
+                "edgewise.Graph"
+            )
+        return WholeGraph(value, device)
+
+
+def node_problem(
+    graph: Graph,
+    task: Task,
+    truth: Tensor,
+    split: Split,
+    settings: Settings,
+    encoder: GraphReader | None = None,
+) -> tuple[Problem, tuple[str, ...]]:
+    """Nodes of a graph that is there already, and what was decided by looking at it."""
+    refuse_task_settings(task, settings)
+    notes = []
+    model = settings.model
+    symmetric = is_symmetric(graph.edge_index, graph.edge_attr)
+    if model.directed and graph.num_edges and symmetric:
+        notes.append(
+            "every edge has a reverse edge with the same values, so there is no direction to "
+            "learn from; --no-directed makes one channel of each column, in place of three"
+        )
+    if not model.directed and model.reciprocal == "auto":
+        join = "max" if symmetric else "sum"
+        settings = settings.changed(reciprocal=join)
+        why = (
+            "every edge has an equal reverse edge, so a pair of nodes weighs what one of them says"
+            if symmetric
+            else "edges go one way, so the two directions between two nodes are added up"
+        )
+        notes.append(f"without direction: {why} (--reciprocal {join})")
+    split = known_rows(split, task, truth)
+    fitted = task.fitted(truth[split.train], settings.training)
+    data = WholeGraph(graph, find_device(settings.training.device))
+    return Problem(NODE, data, fitted, truth, split, settings, encoder), tuple(notes)
+
+
+def _split(settings: Settings, task: Task, truth: Tensor, table: Table | None) -> Split:
+    if settings.split.split_column:
+        if table is None:
+            raise EdgewiseError("split_column needs a nodes table; this graph has none")
+        return split_by_column(table, settings.split.split_column)
+    if is_file(settings.split.split):
+        return load_split(settings.split.split)
+    return drawn_split(settings, task, truth)
+
+
+def _learnt_reader(
+    found: GraphInput, targets: tuple[str, ...], settings: Settings, split: Split
+) -> GraphReader:
+    assert found.nodes is not None
+    assert found.edges is not None
+    data = settings.data
+    left_out = (*data.ignore, *targets, *filter(None, (settings.split.split_column,)))
+    return learn_graph_reader(
+        found.nodes,
+        found.edges,
+        id=data.id_column,
+        numbers=data.numbers,
+        categories=data.categories,
+        text=data.text,
+        ignore=tuple(dict.fromkeys(left_out)),
+        source=data.source_column,
+        target=data.destination_column,
+        directed=found.directed and data.edges == "directed",
+        missing=data.missing,
+        unknown=data.unknown,
+        duplicates=data.duplicates,
+        rows=None if data.fit_on == "all" else split.train.numpy(),
+    )
+
+
+def _guessed_target(table: Table) -> str:
+    found = [name for name in table.columns if name.lower() in _LABEL_NAMES]
+    if len(found) != 1:
+        raise EdgewiseError(
+            f"{table.path}: name the column to be predicted with --target; its columns are "
+            f"{preview(list(table.columns), limit=12)}"
+        )
+    return found[0]
+
+
+NODE = NodeUnit()
