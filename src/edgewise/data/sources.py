@@ -1,7 +1,7 @@
 """What a user's word for data means: a data set's name, tables of a graph, a file of molecules."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,7 +83,7 @@ def find_source(places: Sequence[str]) -> Source:
     """Tell what is meant: one name, folder or file, or a nodes table and an edges table."""
     if len(places) == 2:
         for place in places:
-            if not Path(place).is_file():
+            if not _is(place, Path.is_file):
                 raise EdgewiseError(
                     f"{place} is not a file; give a nodes table and an edges table, or one name"
                 )
@@ -97,9 +97,9 @@ def find_source(places: Sequence[str]) -> Source:
     if place in CATALOGUE:
         return Source(CATALOGUE[place].kind, (place,))
     path = Path(place)
-    if path.is_dir():
+    if _is(place, Path.is_dir):
         return Source("folder", (place,))
-    if path.is_file():
+    if _is(place, Path.is_file):
         # A pickle is no graph either, but the reader of graphs says what to do with it.
         graphs = dict.fromkeys((".safetensors", ".pt", ".pth", ".pkl", ".pickle"), "graph")
         form = {".graphml": "graphml", **graphs}.get(path.suffix.lower())
@@ -109,3 +109,10 @@ def find_source(places: Sequence[str]) -> Source:
         f"{', '.join(CATALOGUE)}, a graph is a folder with nodes.csv and edges.csv or those two "
         "files, molecules are one file"
     )
+
+
+def _is(place: str, kind: Callable[[Path], bool]) -> bool:
+    try:
+        return kind(Path(place))
+    except (OSError, ValueError):  # longer than a name can be, or with a null character
+        return False
