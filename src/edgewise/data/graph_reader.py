@@ -168,20 +168,20 @@ def load_graph_reader(path: str | Path) -> GraphReader:
 
 def node_ids(nodes: Table, id: str) -> pa.ChunkedArray:
     """The name of each node; none is empty, and none stands twice."""
-    codes, names = nodes.words(id)
-    if not len(codes):
+    ids = nodes.trimmed(id)
+    if not len(ids):
         raise EdgewiseError(f"{nodes.path} has a header but no rows; a graph needs nodes")
-    empty = codes < 0 if "" not in names else (codes < 0) | (codes == names.index(""))
-    if len(names) == len(codes) and not empty.any():
-        return nodes.trimmed(id)
-    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
-    again = np.arange(len(codes)) != first[place]
-    row = int((again | empty).argmax())
-    if empty[row]:
+    first = pc.index_in(ids, pa.concat_arrays(ids.chunks)).to_numpy()
+    wrong = (first != np.arange(len(ids))) | pc.equal(ids, "").to_numpy()
+    if not wrong.any():
+        return ids
+    row = int(wrong.argmax())
+    name = ids[row].as_py()
+    if not name:
         raise EdgewiseError(f"{nodes.where(row)}: the node has no id; give it one")
     raise EdgewiseError(
-        f"{nodes.where(row)}: the id {names[codes[row]]!r} stands already at "
-        f"{nodes.where(int(first[place[row]]))}; give each node its own"
+        f"{nodes.where(row)}: the id {name!r} stands already at {nodes.where(int(first[row]))}; "
+        "give each node its own"
     )
 
 

@@ -80,7 +80,8 @@ def learn_graph_reader(
             f"{preview(list(nodes.columns), limit=12)}, {edges.path} has "
             f"{preview(list(edges.columns), limit=12)}"
         )
-    nodes.column(id), edges.column(source), edges.column(target)  # named first, if absent
+    nodes.require(id)  # named first, if absent
+    edges.require(source, target)
     labels = None
     if label is not None:
         labels = learn_labels(nodes, label, task, categories=label in categories)

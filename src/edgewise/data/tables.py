@@ -78,6 +78,11 @@ class Table:
         cell = (*words, "")  # -1, nothing, finds the last
         return tuple(cell[code] for code in codes.tolist())
 
+    def require(self, *names: str) -> None:
+        """Refuse names that are no column."""
+        for name in names:
+            self._stored(name)
+
     def trimmed(self, name: str) -> pa.ChunkedArray:
         """The cells as an Arrow array of strings without spaces around them."""
         cells = self._stored(name)
@@ -148,7 +153,8 @@ class Table:
             if fast is not None and (np.isnan(fast) | (np.abs(fast) < TOO_LARGE)).all():
                 return _frozen(fast), None
         values = np.full(len(self), np.nan)
-        for row, cell in enumerate(text.to_pylist()):
+        cells_one_by_one = (cell for chunk in text.chunks for cell in chunk.to_pylist())
+        for row, cell in enumerate(cells_one_by_one):
             value = as_number(cell, self.decimal, self.missing)
             if value is None:
                 return values, row
@@ -158,13 +164,14 @@ class Table:
     def _encode(self, cells: Cells, strip: bool) -> tuple[np.ndarray, tuple[str, ...]]:
         if isinstance(cells, tuple):
             cells = pa.chunked_array([_as_text(cells)], pa.string())
-        if not pa.types.is_dictionary(cells.type):
+        if pa.types.is_dictionary(cells.type):
+            chunks = cells.unify_dictionaries().chunks
+        else:
             try:
-                cells = cells.dictionary_encode()
+                chunks = cells.dictionary_encode().chunks  # which share one dictionary
             except pa.ArrowNotImplementedError:  # lists and the like
                 text = pa.array([_cell(value) for value in cells.to_pylist()], pa.string())
-                cells = pa.chunked_array([text]).dictionary_encode()
-        chunks = cells.unify_dictionaries().chunks
+                chunks = [text.dictionary_encode()]
         found = [_cell(value) for value in chunks[0].dictionary.to_pylist()] if chunks else []
         number: dict[str, int] = {}
         place = [number.setdefault(w.strip() if strip else w, len(number)) for w in found]
