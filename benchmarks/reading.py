@@ -1,8 +1,10 @@
 """How long, and how much memory, does a graph of two CSV files take to be read and checked?
 
-Each way is measured in a process of its own, after its imports: edgewise from the files to a checked
-``Graph`` (guessing the columns, scaling, one-hot channels, labels, ids), and pandas with the plain
-conversion to tensors that a script would have (no checks, no scaling). Run: python benchmarks/reading.py
+Each way is measured in a process of its own, after its imports: edgewise from the files to a
+checked ``Graph`` (kinds of columns, scaling, one-hot channels, labels, ids), and pandas with the
+plain conversion to tensors of a script (no checks, no scaling).
+
+    python benchmarks/reading.py
 """
 
 import argparse
@@ -41,6 +43,7 @@ def write_tables(folder: Path, nodes: int, edges: int) -> None:
 
 def with_edgewise(folder: Path) -> dict[str, float]:
     import torch  # noqa: F401
+
     from edgewise.data.graph_files import read_folder
     from edgewise.data.graph_tables import learn_graph_reader
 

@@ -158,26 +158,26 @@ def guess_kind(table: Table, name: str) -> str:
 
 
 def check_words(table: Table, name: str, *, slips: bool = True) -> None:
-    """Refuse words that are rather numbers, in disguise or, as ``slips``, a few of them spoilt."""
+    """Refuse words that look like numbers or, as ``slips``, a few words among numbers."""
     codes, words = table.categories(name)
     count = np.bincount(codes[codes >= 0], minlength=len(words))
     value = [as_number(word, table.decimal, table.missing) for word in words]
     number = np.array([v is not None for v in value], dtype=bool)
-    disguised = np.array(
+    alike = np.array(
         [v is None and looks_like_a_number(w) for v, w in zip(value, words, strict=True)], bool
     )
     total, odd = int(count.sum()), int(count[~number].sum())
     fractions = any(v is not None and not v.is_integer() for v in value)
-    half = 2 * int(count[number | disguised].sum()) >= total
-    spoilt = slips and (10 * odd <= total or (half and fractions))
-    if not odd or not (spoilt or (half and disguised.any())):
+    half = 2 * int(count[number | alike].sum()) >= total
+    slipped = slips and (10 * odd <= total or (half and fractions))
+    if not odd or not (slipped or (half and alike.any())):
         return
-    strange = disguised if disguised.any() else ~number
+    strange = alike if alike.any() else ~number
     row = int(np.isin(codes, np.nonzero(strange)[0]).argmax())
     cell = words[codes[row]]
     comma = table.decimal == "." and as_number(cell, ",") is not None
     decimal = "say --decimal , if commas are decimal points, " if comma else ""
-    elsewhere = ", and numbers elsewhere" if number.any() else ", a number in disguise"
+    elsewhere = ", and numbers elsewhere" if number.any() else ", which looks like a number"
     raise EdgewiseError(
         f"{table.where(row)}: column {name!r} holds {cell!r}{elsewhere}; {decimal}mend or empty "
         f"the cell and its {odd - 1} like, or say that the column holds categories (--categories "

@@ -83,7 +83,7 @@ def decoded_lines(
             if len(line) == LONGEST:
                 raise EdgewiseError(
                     f"{path}:{number}: the line is longer than {LONGEST:,} characters; this is "
-                    "not a table, or its line ends are lost"
+                    "not a table, or its line ends are lost; check the file"
                 )
             yield line
     except UnicodeError as error:
@@ -117,9 +117,9 @@ def _rows(
         line = reader.line_num
         if line - before > 1 and (fault or _looks_like_rows(cells, width, delimiter)):
             raise EdgewiseError(
-                f"{path}:{before + 1}: a double quote opens a cell that goes on to line {line}, "
-                f"over {line - before - 1:,} line(s) that look like rows; close or remove the "
-                "quote, and write one that belongs to a cell twice"
+                f"{path}:{before + 1}: a double quote opens a cell that goes on to line {line} and "
+                f"takes {line - before - 1:,} line end(s) with it; close or remove the quote, and "
+                "write one that belongs to a cell twice"
             )
         before = line
         if not fault and _is_blank(cells, width):
@@ -181,6 +181,10 @@ def _undecodable(stream: io.BufferedIOBase, path: str, encoding: str) -> Edgewis
     except UnicodeDecodeError as error:
         line += error.object[: error.start].decode(error.encoding, "ignore").count("\n")
         byte = error.object[error.start]
+        if "truncated" in error.reason:
+            return EdgewiseError(
+                f"{path}:{line}: the {name} text ends within a character; copy the file again"
+            )
         return EdgewiseError(f"{path}:{line}: byte 0x{byte:02x} is not {name}; {cure}")
     except UnicodeError:
         pass

@@ -29,10 +29,14 @@ def sdf_rows(stream: io.BufferedIOBase, path: str, encoding: str) -> Iterator[di
     """Each structure as SMILES beside its properties; an unreadable one has an empty SMILES."""
     stream.seek(0)
     name = resolved_encoding(stream, path, encoding)
-    if name != "utf-8":
-        yield from sdf_records(_InUtf8(io.TextIOWrapper(stream, name, newline="")))
-    else:
+    if name == "utf-8":
         yield from sdf_records(stream)
+        return
+    text = io.TextIOWrapper(stream, name, newline="")
+    try:
+        yield from sdf_records(_InUtf8(text))
+    finally:
+        text.detach()  # the stream belongs to the caller
 
 
 class _InUtf8:
