@@ -7,6 +7,7 @@ import pytest
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.data import streams
+from edgewise.data.delimited import Row
 from edgewise.data.streams import stream_table
 from edgewise.data.tables import read_table
 
@@ -98,12 +99,12 @@ def test_a_file_that_is_none_is_a_sentence(tmp_path, name, data, sentence):
 
 
 def test_a_disk_that_fails_while_a_file_is_read_is_a_sentence(tmp_path, monkeypatch):
-    def failing(*_):
-        yield ["a"]
+    def failing(*_, **__):
+        yield Row(["a"], 1)
         raise OSError(errno.EIO, "Input/output error")
 
     (tmp_path / "t.csv").write_text("a\n1\n")
-    monkeypatch.setattr(streams, "csv_reader", failing)
+    monkeypatch.setattr(streams, "rows_of_text", failing)
     with pytest.raises(EdgewiseError, match=r"t\.csv cannot be read to its end \(Input/output"):
         joined(tmp_path / "t.csv")
 

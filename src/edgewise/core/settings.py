@@ -76,6 +76,12 @@ class DataSettings(_Part):
         "skip", "molecules that cannot be read", of="source", choices=("skip", "error")
     )
     encoding: str = _setting("utf-8", "character encoding of text files", of="source")
+    decimal: str = _setting(
+        ".", "decimal point of numbers in text files", of="source", choices=(".", ",")
+    )
+    missing_values: tuple[str, ...] = _setting(
+        (), "word that stands for a missing value, beside the usual ones", of="source"
+    )
 
 
 @dataclass(frozen=True)

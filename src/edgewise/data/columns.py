@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.data.tables import MISSING, Table, as_number
+from edgewise.data.cells import as_number, looks_like_a_number
+from edgewise.data.tables import Table
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -31,7 +32,7 @@ class Numbers:
         return (self.name,)
 
     def encode(self, table: Table) -> np.ndarray:
-        value = np.array(table.numbers(self.name))
+        value = table.numbers(self.name)
         (gaps,) = np.nonzero(np.isnan(value))
         if len(gaps) and not self.fill:
             raise EdgewiseError(
@@ -56,17 +57,20 @@ class Categories:
         return tuple(f"{self.name}={value}" for value in self.values)
 
     def encode(self, table: Table) -> np.ndarray:
-        number = {value: i for i, value in enumerate(self.values)}
-        cells = [cell.strip() for cell in table.column(self.name)]
-        known = [(row, number[cell]) for row, cell in enumerate(cells) if cell in number]
-        out = np.zeros((len(cells), len(self.values)))
-        if known:
-            out[tuple(np.array(known).T)] = 1
+        number = self._numbers(table)
+        (known,) = np.nonzero(number >= 0)
+        out = np.zeros((len(number), len(self.values)), dtype=np.float32)
+        out[known, number[known]] = 1
         return out
 
     def unseen(self, table: Table) -> int:
-        known = set(self.values)
-        return sum(cell.strip() not in known for cell in table.column(self.name))
+        return int((self._numbers(table) < 0).sum())
+
+    def _numbers(self, table: Table) -> np.ndarray:
+        # Words, not categories: an older reader may have learnt one that now stands for missing.
+        codes, words = table.words(self.name)
+        number = {value: i for i, value in enumerate(self.values)}
+        return np.array([*(number.get(word, -1) for word in words), -1])[codes]
 
 
 @dataclass(frozen=True)
@@ -82,9 +86,13 @@ class Text:
         return tuple(f"{self.name}:{word}" for word in self.words)
 
     def encode(self, table: Table) -> np.ndarray:
+        if not self.words:
+            return np.zeros((len(table), 0), dtype=np.float32)
         return self._weighted(table).astype(np.float32).toarray()
 
     def unseen(self, table: Table) -> int:
+        if not self.words:
+            return len(table)
         return int((self._weighted(table).getnnz(axis=1) == 0).sum())
 
     def _weighted(self, table: Table) -> "scipy.sparse.csr_matrix":
@@ -111,7 +119,7 @@ class Weights:
         return (f"{self.name} +", f"{self.name} -") if self.signed else (self.name,)
 
     def encode(self, table: Table) -> np.ndarray:
-        value = np.nan_to_num(np.array(table.numbers(self.name))) / self.largest
+        value = np.nan_to_num(table.numbers(self.name)) / self.largest
         if self.signed:
             return np.stack([np.maximum(value, 0), np.maximum(-value, 0)], axis=1)
         (below,) = np.nonzero(value < 0)
@@ -132,25 +140,48 @@ _CLASSES: dict[str, Any] = {c.__name__: c for c in (Numbers, Categories, Text, W
 
 def guess_kind(table: Table, name: str) -> str:
     """``numbers``, ``categories`` or ``text``, by what the cells hold."""
-    cells = [c.strip() for c in table.column(name) if c.strip() not in MISSING]
-    odd = [cell for cell in cells if as_number(cell) is None]
-    if not odd:
+    if table.parsed_numbers(name)[1] is None:
         return "numbers"
-    if mostly_numbers(cells, odd):
-        row = [cell.strip() for cell in table.column(name)].index(odd[0])
-        raise EdgewiseError(
-            f"{table.where(row)}: column {name!r} holds {odd[0]!r}, and numbers elsewhere; mend or "
-            "empty the cell, or say that the column holds categories"
-        )
-    if sum(len(cell.split()) for cell in cells) / len(cells) > _WORDS_IN_A_TEXT:
+    check_words(table, name)
+    codes, words = table.categories(name)
+    count = np.bincount(codes[codes >= 0], minlength=len(words))
+    spaces = np.array([len(word.split()) for word in words])
+    if (count * spaces).sum() / count.sum() > _WORDS_IN_A_TEXT:
         return "text"
-    distinct = len(set(cells))
-    if distinct <= _MOST_CATEGORIES:
+    if len(words) <= _MOST_CATEGORIES:
         return "categories"
     raise EdgewiseError(
-        f"{table.path}: column {name!r} holds {distinct} different words, such as "
-        f"{preview(sorted(set(cells)), limit=3)}; say how to read it: as categories, as text, or "
+        f"{table.path}: column {name!r} holds {len(words)} different words, such as "
+        f"{preview(sorted(words), limit=3)}; say how to read it: as categories, as text, or "
         "not at all (ignore)"
+    )
+
+
+def check_words(table: Table, name: str, *, slips: bool = True) -> None:
+    """Refuse words that look like numbers or, as ``slips``, a few words among numbers."""
+    codes, words = table.categories(name)
+    count = np.bincount(codes[codes >= 0], minlength=len(words))
+    value = [as_number(word, table.decimal, table.missing) for word in words]
+    number = np.array([v is not None for v in value], dtype=bool)
+    alike = np.array(
+        [v is None and looks_like_a_number(w) for v, w in zip(value, words, strict=True)], bool
+    )
+    total, odd = int(count.sum()), int(count[~number].sum())
+    fractions = any(v is not None and not v.is_integer() for v in value)
+    half = 2 * int(count[number | alike].sum()) >= total
+    slipped = slips and (10 * odd <= total or (half and fractions))
+    if not odd or not (slipped or (half and alike.any())):
+        return
+    strange = alike if alike.any() else ~number
+    row = int(np.isin(codes, np.nonzero(strange)[0]).argmax())
+    cell = words[codes[row]]
+    comma = table.decimal == "." and as_number(cell, ",") is not None
+    decimal = "say --decimal , if commas are decimal points, " if comma else ""
+    elsewhere = ", and numbers elsewhere" if number.any() else ", which looks like a number"
+    raise EdgewiseError(
+        f"{table.where(row)}: column {name!r} holds {cell!r}{elsewhere}; {decimal}mend or empty "
+        f"the cell and its {odd - 1} like, or say that the column holds categories (--categories "
+        f"{name})"
     )
 
 
@@ -159,8 +190,10 @@ def mostly_numbers(cells: Sequence[str], odd: Sequence[str]) -> bool:
     return 10 * len(odd) <= len(cells)
 
 
-def learn_numbers(table: Table, name: str, *, fill: bool) -> Numbers:
-    value = np.array(table.numbers(name))
+def learn_numbers(
+    table: Table, name: str, *, fill: bool, rows: np.ndarray | None = None
+) -> Numbers:
+    value = _chosen(table.numbers(name), rows)
     known = value[~np.isnan(value)]
     mean = float(known.mean()) if len(known) else 0.0
     return Numbers(name, mean, scale_of(known), fill)
@@ -174,18 +207,22 @@ def scale_of(values: np.ndarray) -> float:
     return spread if spread > 1e-12 * float(np.abs(values).max()) else 1.0
 
 
-def learn_categories(table: Table, name: str) -> Categories:
-    values = {cell.strip() for cell in table.column(name)} - MISSING
-    return Categories(name, tuple(sorted(values)))
+def learn_categories(table: Table, name: str, rows: np.ndarray | None = None) -> Categories:
+    codes, words = table.categories(name)
+    present = np.unique(_chosen(codes, rows))
+    return Categories(name, tuple(sorted(words[code] for code in present if code >= 0)))
 
 
-def learn_text(table: Table, name: str, *, words: int) -> Text:
+def learn_text(table: Table, name: str, *, words: int, rows: np.ndarray | None = None) -> Text:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(max_features=words)
+    texts = _texts(table, name)
     try:
-        vectorizer.fit(_texts(table, name))
+        vectorizer.fit(texts if rows is None else [texts[row] for row in rows.tolist()])
     except ValueError as error:
+        if rows is not None and learn_text(table, name, words=words).words:
+            return Text(name, (), ())  # whether a table is refused does not depend on the split
         raise EdgewiseError(
             f"{table.path}: column {name!r} holds no words to learn from; ignore it"
         ) from error
@@ -193,16 +230,25 @@ def learn_text(table: Table, name: str, *, words: int) -> Text:
     return Text(name, tuple(order), tuple(vectorizer.idf_.tolist()))
 
 
-def learn_weights(table: Table, name: str) -> Weights:
-    value = np.nan_to_num(np.array(table.numbers(name)))
-    largest = float(np.abs(value).max(initial=0.0))
+def learn_weights(table: Table, name: str, rows: np.ndarray | None = None) -> Weights:
+    value = np.nan_to_num(table.numbers(name))
+    largest = float(np.abs(_chosen(value, rows)).max(initial=0.0))
+    # Signs come from all rows: whether a table is refused does not depend on the split.
     return Weights(name, largest or 1.0, bool((value < 0).any()))
 
 
 def encoded(columns: Sequence[Column], table: Table) -> np.ndarray:
-    """All columns side by side, ``[rows, outputs]``, float32."""
-    parts = [column.encode(table).astype(np.float32, copy=False) for column in columns]
-    return np.concatenate(parts, axis=1)
+    """All columns side by side, ``[rows, outputs]``, float32; one of ones if there are none."""
+    width = sum(len(column.outputs) for column in columns)
+    if not width:
+        return np.ones((len(table), 1), dtype=np.float32)
+    out = np.empty((len(table), width), dtype=np.float32)
+    start = 0
+    for column in columns:
+        part = column.encode(table)
+        out[:, start : start + part.shape[1]] = part
+        start += part.shape[1]
+    return out
 
 
 def to_json(column: Column) -> dict[str, Any]:
@@ -222,4 +268,8 @@ def from_json(content: dict[str, Any]) -> Column:
 
 
 def _texts(table: Table, name: str) -> list[str]:
-    return ["" if cell.strip() in MISSING else cell for cell in table.column(name)]
+    return ["" if cell.strip() in table.missing else cell for cell in table.column(name)]
+
+
+def _chosen(values: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+    return values if rows is None else values[rows]

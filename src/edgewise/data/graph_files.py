@@ -1,19 +1,28 @@
 """Whole graphs in one place: safetensors files, GraphML, NetworkX, a folder with two tables."""
 
+import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.parsers import expat
+
+from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, missing_extra, preview
 from edgewise.core.files import write_atomically
-from edgewise.data.tables import Table, read_table, table_from_columns
+from edgewise.data.tables import Table, open_binary, read_table, table_from_columns
 from edgewise.graphs.graph import Graph
+from edgewise.kernels.memory import memory_limit
 
 if TYPE_CHECKING:
     import networkx
 
 _TABLE_ENDINGS = (".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz")
 _NAMES = ("node_ids", "channel_names", "class_names")
+_DEEPEST = 50  # elements of GraphML, one in the other
+_GROWTH = 40  # bytes of memory for a byte of GraphML
+_MOST_CLASSES = 1000  # that need no node each
 _TENSORS = ("x", "edge_index", "edge_attr", "y")
 
 
@@ -59,12 +68,28 @@ def load_graph(path: str | Path) -> Graph:
             f"{path} has no tensor {' and no '.join(absent)}, only {preview(sorted(tensors))}; "
             "a graph needs both"
         )
+    _check_tensors(tensors, names, path)
     try:
         fields: dict[str, Any] = {name: tensors.get(name) for name in _TENSORS}
         fields |= {name: value and tuple(value) for name, value in names.items()}
         return Graph(**fields)
     except (EdgewiseError, TypeError) as error:
         raise EdgewiseError(f"{path}: {error}") from error
+
+
+def _check_tensors(tensors: dict[str, Tensor], names: dict[str, Any], path: Path) -> None:
+    if not tensors["x"].numel():
+        raise EdgewiseError(f"{path} holds no nodes with features; a graph needs some")
+    y = tensors.get("y")
+    if y is None or y.is_floating_point() or not y.numel() or names["class_names"]:
+        return
+    # One name is made for each class up to the last, so a wild number would fill the memory.
+    last, most = int(y.max()), max(len(y), _MOST_CLASSES)
+    if last >= most:
+        raise EdgewiseError(
+            f"{path}: y numbers a class {last:,}, but there are {len(y):,} nodes; number the "
+            "classes from 0, or save values to be predicted as y.float()"
+        )
 
 
 def tables_from_networkx(graph: "networkx.Graph", path: str = "the graph") -> tuple[Table, Table]:
@@ -87,19 +112,70 @@ def read_graphml(path: str | Path) -> tuple[Table, Table, bool]:
         import networkx
     except ImportError as error:
         raise missing_extra("networkx", "networkx", "a GraphML file") from error
-    from xml.etree.ElementTree import ParseError
-
-    try:
-        graph = networkx.read_graphml(path)
-    except (OSError, ParseError, networkx.NetworkXError, KeyError, ValueError) as error:
-        raise EdgewiseError(f"{path} is not GraphML ({error}); export it again") from error
+    with open_binary(Path(path)) as stream:
+        _check_xml(stream, str(path))
+        stream.seek(0)
+        try:
+            graph = networkx.read_graphml(stream)
+        except EdgewiseError:
+            raise
+        # ParseError is a SyntaxError; the others are what networkx stumbles over.
+        except (SyntaxError, networkx.NetworkXError, LookupError, ValueError, TypeError) as error:
+            raise EdgewiseError(f"{path} is not GraphML ({error}); export it again") from error
     for *_, attributes in graph.edges(data=True):
         attributes.pop("id", None)  # the name of an edge says nothing about it
     nodes, edges = tables_from_networkx(graph, str(path))
     return nodes, edges, graph.is_directed()
 
 
-def read_folder(folder: str | Path, *, encoding: str = "utf-8") -> tuple[Table, Table]:
+def _check_xml(stream: io.BufferedIOBase, path: str) -> None:
+    """Refuse a file that is no XML, whose entities could grow, or that would not fit."""
+    parser = expat.ParserCreate()
+    depth = 0
+
+    def refused(name: str, *_: Any) -> None:
+        raise EdgewiseError(
+            f"{path}:{parser.CurrentLineNumber}: the document type {name!r} may declare entities, "
+            "which GraphML does not need; remove the DOCTYPE"
+        )
+
+    def opened(name: str, _: Any) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _DEEPEST:
+            raise EdgewiseError(
+                f"{path}:{parser.CurrentLineNumber}: {name!r} is nested deeper than {_DEEPEST} "
+                "elements; this is not GraphML"
+            )
+
+    def closed(_: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    parser.StartDoctypeDeclHandler = refused
+    parser.StartElementHandler, parser.EndElementHandler = opened, closed
+    size = 0
+    try:
+        while block := stream.read(2**16):
+            size += len(block)
+            if size * _GROWTH > memory_limit():
+                raise EdgewiseError(
+                    f"{path} holds more than {memory_limit() // _GROWTH // 2**20:,} MB of GraphML, "
+                    "which would not fit into memory; export it as two CSV tables"
+                )
+            parser.Parse(block)
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        raise EdgewiseError(f"{path} is not GraphML ({error}); export it again") from error
+
+
+def read_folder(
+    folder: str | Path,
+    *,
+    encoding: str = "utf-8",
+    decimal: str = ".",
+    missing_values: Sequence[str] = (),
+) -> tuple[Table, Table]:
     """The tables ``nodes`` and ``edges`` of a folder, as CSV, TSV or Parquet."""
     found = []
     for name in ("nodes", "edges"):
@@ -111,7 +187,9 @@ def read_folder(folder: str | Path, *, encoding: str = "utf-8") -> tuple[Table, 
             raise EdgewiseError(
                 f"{folder} {many}; put one {name}.csv, {name}.tsv or {name}.parquet there"
             )
-        found.append(read_table(paths[0], encoding=encoding))
+        found.append(
+            read_table(paths[0], encoding=encoding, decimal=decimal, missing_values=missing_values)
+        )
     return found[0], found[1]
 
 

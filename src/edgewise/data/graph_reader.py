@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 
 from edgewise.core.errors import EdgewiseError
@@ -66,25 +68,30 @@ class GraphReader:
 
     def read(self, nodes: Table, edges: Table) -> tuple[Graph, TableNotes]:
         """Read tables with the same columns. The label column may be absent."""
-        position = _positions(nodes, self.id)
+        ids = node_ids(nodes, self.id)
         y = None if self.labels is None else self.labels.encode(nodes)
-        pairs, rows = self._edges(edges, position, nodes)
-        value = columns.encoded(self.channels, edges) if self.channels else _ones(len(edges))
+        pairs, rows = self._pairs(edges, ids, nodes)
+        kept = len(pairs)
+        if not self.directed:
+            apart = pairs[:, 0] != pairs[:, 1]
+            pairs = np.concatenate([pairs, pairs[apart][:, ::-1]])
+            rows = np.concatenate([rows, rows[apart]])
+        value = columns.encoded(self.channels, edges)
+        if len(rows) != len(value) or kept != len(rows):
+            value = value[rows]
         edge_index, edge_attr, merged = _merged(
             pairs,
-            value[rows],
+            value,
             len(nodes),
             self.duplicates,
             lambda edge: edges.where(int(rows[edge])),
         )
         graph = Graph(
-            x=torch.from_numpy(
-                columns.encoded(self.features, nodes) if self.features else _ones(len(nodes))
-            ),
+            x=torch.from_numpy(columns.encoded(self.features, nodes)),
             edge_index=torch.from_numpy(edge_index),
             edge_attr=torch.from_numpy(edge_attr),
             y=y,
-            node_ids=tuple(position),
+            node_ids=tuple(ids.to_pylist()),
             channel_names=self.channel_names,
             class_names=None if self.labels is None else self.labels.classes,
         )
@@ -95,45 +102,37 @@ class GraphReader:
             if (count := column.unseen(table))
         }
         notes = TableNotes(
-            dropped_edges=len(edges) - len(set(rows.tolist())),
+            dropped_edges=len(edges) - kept,
             merged_edges=merged,
             unseen=unseen,
             unlabelled=0 if self.labels is None or y is None else self.labels.gaps(y),
         )
         return graph, notes
 
-    def _edges(
-        self, edges: Table, position: dict[str, int], nodes: Table
+    def _pairs(
+        self, edges: Table, ids: pa.ChunkedArray, nodes: Table
     ) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of node numbers, ``[edges, 2]``, and the row each came from."""
-        sources, targets = edges.column(self.source), edges.column(self.target)
-        pairs, rows = [], []
-        for row, (a, b) in enumerate(zip(sources, targets, strict=True)):
-            start, end = position.get(a.strip()), position.get(b.strip())
-            if start is not None and end is not None:
-                pairs.append((start, end))
-                rows.append(row)
-            elif self.unknown == "error":
-                name = a if start is None else b
-                raise EdgewiseError(
-                    f"{edges.where(row)}: the edge from {a!r} to {b!r} names {name.strip()!r}, "
-                    f"which is not in column {self.id!r} of {nodes.path}; add the node, or pass "
-                    "unknown='drop' to leave such edges out"
-                )
-        if sources and not pairs:
+        pairs = edge_ends(edges, self.source, self.target, ids)
+        known = (pairs >= 0).all(axis=1)
+        if known.all():
+            return pairs, np.arange(len(pairs))
+        if self.unknown == "error":
+            row = int((~known).argmax())
+            ends = [edges.column(name)[row] for name in (self.source, self.target)]
+            name = ends[0] if pairs[row, 0] < 0 else ends[1]
+            raise EdgewiseError(
+                f"{edges.where(row)}: the edge from {ends[0]!r} to {ends[1]!r} names "
+                f"{name.strip()!r}, which is not in column {self.id!r} of {nodes.path}; add the "
+                "node, or pass unknown='drop' to leave such edges out"
+            )
+        if not known.any():
             raise EdgewiseError(
                 f"no edge of {edges.path} joins two nodes of {nodes.path}: edges name nodes such "
-                f"as {sources[0]!r}, column {self.id!r} names such as "
-                f"{next(iter(position), '')!r}; write ids alike"
+                f"as {edges.column(self.source)[0]!r}, column {self.id!r} names such as "
+                f"{ids[0].as_py()!r}; write ids alike"
             )
-        kept, source_rows = np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(rows, int)
-        if self.directed:
-            return kept, source_rows
-        apart = kept[:, 0] != kept[:, 1]
-        return (
-            np.concatenate([kept, kept[apart][:, ::-1]]),
-            np.concatenate([source_rows, source_rows[apart]]),
-        )
+        return pairs[known], np.nonzero(known)[0]
 
     def to_json(self) -> dict[str, Any]:
         """Everything that was learnt."""
@@ -167,21 +166,33 @@ def load_graph_reader(path: str | Path) -> GraphReader:
         ) from error
 
 
-def _positions(nodes: Table, id: str) -> dict[str, int]:
-    position: dict[str, int] = {}
-    for row, cell in enumerate(nodes.column(id)):
-        name = cell.strip()
-        if not name:
-            raise EdgewiseError(f"{nodes.where(row)}: the node has no id; give it one")
-        if name in position:
-            raise EdgewiseError(
-                f"{nodes.where(row)}: the id {name!r} stands already at "
-                f"{nodes.where(position[name])}; give each node its own"
-            )
-        position[name] = row
-    if not position:
+def node_ids(nodes: Table, id: str) -> pa.ChunkedArray:
+    """The name of each node; none is empty, and none stands twice."""
+    ids = nodes.trimmed(id)
+    if not len(ids):
         raise EdgewiseError(f"{nodes.path} has a header but no rows; a graph needs nodes")
-    return position
+    first = pc.index_in(ids, pa.concat_arrays(ids.chunks)).to_numpy()
+    wrong = (first != np.arange(len(ids))) | pc.equal(ids, "").to_numpy()
+    if not wrong.any():
+        return ids
+    row = int(wrong.argmax())
+    name = ids[row].as_py()
+    if not name:
+        raise EdgewiseError(f"{nodes.where(row)}: the node has no id; give it one")
+    raise EdgewiseError(
+        f"{nodes.where(row)}: the id {name!r} stands already at {nodes.where(int(first[row]))}; "
+        "give each node its own"
+    )
+
+
+def edge_ends(edges: Table, source: str, target: str, ids: pa.ChunkedArray) -> np.ndarray:
+    """The node numbers of both ends of each edge, ``[edges, 2]``; -1: no such node."""
+    known = pa.concat_arrays(ids.chunks)
+    pairs = np.empty((len(edges), 2), dtype=np.int64)
+    for side, name in enumerate((source, target)):
+        place = pc.index_in(edges.trimmed(name), known).fill_null(-1)
+        pairs[:, side] = place.to_numpy()
+    return pairs
 
 
 def _merged(
@@ -193,10 +204,11 @@ def _merged(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Edges without repeats, in the order in which each first came, and how many were merged."""
     key = pairs[:, 0] * nodes + pairs[:, 1]
+    ordered = np.sort(key)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return pairs.T.copy(), value, 0
     _, first, place = np.unique(key, return_index=True, return_inverse=True)
     repeats = len(key) - len(first)
-    if not repeats:
-        return pairs.T.copy(), value, 0
     if duplicates == "error":
         again = int(np.setdiff1d(np.arange(len(key)), first)[0])
         earlier = int(first[place[again]])
@@ -209,7 +221,3 @@ def _merged(
     merge.at(combined, place, value)
     order = np.argsort(first)
     return pairs[first[order]].T.copy(), combined[order], repeats
-
-
-def _ones(rows: int) -> np.ndarray:
-    return np.ones((rows, 1), dtype=np.float32)

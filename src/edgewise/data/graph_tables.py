@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data import columns
 from edgewise.data.columns import Column
-from edgewise.data.graph_reader import GraphReader
+from edgewise.data.graph_reader import GraphReader, edge_ends, node_ids
 from edgewise.data.labels import learn_labels
 from edgewise.data.tables import Table
 
@@ -34,6 +36,7 @@ def learn_graph_reader(
     unknown: str = "error",
     duplicates: str = "error",
     words: int = 1000,
+    rows: np.ndarray | None = None,
 ) -> GraphReader:
     """Learn from two tables how to read them, and others like them.
 
@@ -57,6 +60,8 @@ def learn_graph_reader(
         unknown: ``"drop"`` leaves out edges that name no node of the table.
         duplicates: ``"sum"`` or ``"max"`` merges edges that join the same two nodes.
         words: How many words of a text column are kept, the most frequent.
+        rows: Positions of the training nodes. Scales, categories and words are learnt from these
+            nodes and from the edges that touch one of them; without it from all.
     """
     for name, value in (("missing", missing), ("unknown", unknown), ("duplicates", duplicates)):
         if value not in _POLICIES[name]:
@@ -68,26 +73,36 @@ def learn_graph_reader(
         **dict.fromkeys(categories, "categories"),
         **dict.fromkeys(text, "text"),
     }
-    strangers = [c for c in (*named, *ignore) if c not in {**nodes.columns, **edges.columns}]
-    if strangers:
+    absent = [c for c in (*named, *ignore) if c not in {*nodes.columns, *edges.columns}]
+    if absent:
         raise EdgewiseError(
-            f"column(s) {preview(strangers)} are in neither table; {nodes.path} has "
+            f"column(s) {preview(absent)} are in neither table; {nodes.path} has "
             f"{preview(list(nodes.columns), limit=12)}, {edges.path} has "
             f"{preview(list(edges.columns), limit=12)}"
         )
-    nodes.column(id), edges.column(source), edges.column(target)  # named first, if absent
-    labels = None if label is None else learn_labels(nodes, label, task)
+    nodes.require(id)  # named first, if absent
+    edges.require(source, target)
+    labels = None
+    if label is not None:
+        labels = learn_labels(nodes, label, task, categories=label in categories)
+    edge_rows = None
+    if rows is not None:
+        training = np.zeros(len(nodes) + 1, dtype=bool)  # -1, no such node, finds the last
+        training[rows] = True
+        training[-1] = False
+        ends = edge_ends(edges, source, target, node_ids(nodes, id))
+        (edge_rows,) = np.nonzero(training[ends].any(axis=1))
     features: list[Column] = []
     for name in nodes.columns:
         if name in (id, label, *ignore):
             continue
         kind = named.get(name) or columns.guess_kind(nodes, name)
         if kind == "numbers":
-            features.append(columns.learn_numbers(nodes, name, fill=missing == "mean"))
+            features.append(columns.learn_numbers(nodes, name, fill=missing == "mean", rows=rows))
         elif kind == "categories":
-            features.append(columns.learn_categories(nodes, name))
+            features.append(columns.learn_categories(nodes, name, rows))
         else:
-            features.append(columns.learn_text(nodes, name, words=words))
+            features.append(columns.learn_text(nodes, name, words=words, rows=rows))
     channels: list[Column] = []
     for name in edges.columns:
         if name in (source, target, *ignore):
@@ -100,7 +115,7 @@ def learn_graph_reader(
             )
         is_number = kind == "numbers"
         learn = columns.learn_weights if is_number else columns.learn_categories
-        channels.append(learn(edges, name))
+        channels.append(learn(edges, name, edge_rows))
     return GraphReader(
         id, source, target, directed, unknown, duplicates, tuple(features), tuple(channels), labels
     )

@@ -4,13 +4,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.data.tables import MISSING, Table, as_number
+from edgewise.data.cells import as_number
+from edgewise.data.columns import check_words
+from edgewise.data.tables import Table
 
-_MOST_NUMBERED_CLASSES = 20
+_MOST_NUMBERED_CLASSES = 20  # and the fewest that may be too many for their rows
 
 
 @dataclass(frozen=True)
@@ -27,19 +30,18 @@ class Labels:
             return torch.full((len(table),), unknown)
         if self.classes is None:
             return torch.tensor(table.numbers(self.name), dtype=torch.float32)
+        codes, words = table.words(self.name)
         number = {value: i for i, value in enumerate(self.classes)}
-        y = torch.full((len(table),), -1)
-        for row, cell in enumerate(table.column(self.name)):
-            label = cell.strip()
-            if label in MISSING:
-                continue
-            if label not in number:
-                raise EdgewiseError(
-                    f"{table.where(row)}: the label {label!r} is not among the classes "
-                    f"{preview(self.classes)} that were learnt; empty the cell to have it predicted"
-                )
-            y[row] = number[label]
-        return y
+        strange = [
+            i for i, word in enumerate(words) if word not in number and word not in table.missing
+        ]
+        if strange:
+            row = int(np.isin(codes, strange).argmax())
+            raise EdgewiseError(
+                f"{table.where(row)}: the label {words[codes[row]]!r} is not among the classes "
+                f"{preview(self.classes)} that were learnt; empty the cell to have it predicted"
+            )
+        return torch.from_numpy(np.array([*(number.get(w, -1) for w in words), -1])[codes])
 
     def gaps(self, y: Tensor) -> int:
         """How many labels are not known."""
@@ -51,7 +53,9 @@ class Labels:
         return cls(str(content["name"]), None if classes is None else tuple(map(str, classes)))
 
 
-def learn_labels(table: Table, name: str, task: str | None = None) -> Labels:
+def learn_labels(
+    table: Table, name: str, task: str | None = None, *, categories: bool = False
+) -> Labels:
     """Learn the classes, or that the column holds numbers.
 
     Args:
@@ -59,16 +63,20 @@ def learn_labels(table: Table, name: str, task: str | None = None) -> Labels:
         name: Its label column.
         task: ``"classification"`` or ``"regression"``; without it, words and up to 20 different
             whole numbers are classes, and any other column of numbers must be told.
+        categories: Whether the user said that the cells are categories, also where they look
+            like numbers, such as ``>5``.
     """
     if task not in (None, "classification", "regression"):
         raise EdgewiseError(f"task={task!r} is not known; choose classification or regression")
-    cells = {cell.strip() for cell in table.column(name)} - MISSING
+    codes, cells = table.categories(name)
     if not cells:
         raise EdgewiseError(f"{table.path}: the label column {name!r} is empty; label some rows")
     if task == "regression":
         table.numbers(name)  # every cell must be one
         return Labels(name, None)
-    values = {cell: as_number(cell) for cell in cells}
+    if not categories:
+        check_words(table, name, slips=task is None)
+    values = {cell: as_number(cell, table.decimal, table.missing) for cell in cells}
     numeric = all(value is not None for value in values.values())
     whole = numeric and all(float(value or 0).is_integer() for value in values.values())
     if task is None and numeric and not (whole and len(cells) <= _MOST_NUMBERED_CLASSES):
@@ -80,6 +88,13 @@ def learn_labels(table: Table, name: str, task: str | None = None) -> Labels:
         raise EdgewiseError(
             f"{table.path}: the label column {name!r} holds one class only, {next(iter(cells))!r}; "
             "there is nothing to tell apart"
+        )
+    labelled = int((codes >= 0).sum())
+    if len(cells) > _MOST_NUMBERED_CLASSES and labelled < 2 * len(cells):
+        raise EdgewiseError(
+            f"{table.path}: the label column {name!r} holds {len(cells)} different classes in "
+            f"{labelled} labelled rows, such as {preview(sorted(cells), limit=3)}; name another "
+            "column with --target, or for numbers set task = regression"
         )
     if numeric and len(set(values.values())) < len(cells):
         raise EdgewiseError(

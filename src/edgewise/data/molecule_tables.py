@@ -8,13 +8,15 @@ from pathlib import Path
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.files import write_atomically
-from edgewise.data.archives import gunzip
 from edgewise.data.catalogue import dataset
-from edgewise.data.chemistry import MoleculeCodes, read_smiles, sdf_records
+from edgewise.data.chemistry import MoleculeCodes, read_smiles
+from edgewise.data.sdf import sdf_names, sdf_rows
 from edgewise.data.store import open_files
-from edgewise.data.tables import Table, parse_text, read_table, table_from_columns
+from edgewise.data.tables import Table, open_binary, parse_text, read_table, table_from_columns
+from edgewise.kernels.memory import memory_limit
 
 ON_INVALID = ("error", "skip")
+_MOLECULE = 1024  # bytes of a molecule of ordinary size, as read and featurised
 _SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "mol", "structure")
 
 
@@ -47,6 +49,8 @@ def read_molecules(
     usual: str = "",
     encoding: str = "utf-8",
     delimiter: str | None = None,
+    decimal: str = ".",
+    missing_values: Sequence[str] = (),
 ) -> MoleculeTable:
     """Read a file of molecules: a table with a SMILES column, or an SDF with structures.
 
@@ -57,11 +61,24 @@ def read_molecules(
         usual: See there.
         encoding: Of text files.
         delimiter: Between cells, where the ending of the name does not say it.
+        decimal: The decimal point of numbers in text files.
+        missing_values: Words that stand for missing, beside the usual ones.
     """
     if is_sdf(path):
-        table = _read_sdf(Path(path))
+        table = _read_sdf(Path(path), encoding, decimal, missing_values)
     else:
-        table = read_table(path, encoding=encoding, delimiter=delimiter)
+        table = read_table(
+            path,
+            encoding=encoding,
+            delimiter=delimiter,
+            decimal=decimal,
+            missing_values=missing_values,
+        )
+    if len(table) * _MOLECULE > memory_limit():
+        raise EdgewiseError(
+            f"{path} holds {len(table):,} rows, about {len(table) * _MOLECULE / 2**30:,.0f} GiB as "
+            "molecules, more than memory allows; split the file, or raise EDGEWISE_MEMORY_GB"
+        )
     return molecule_table(table, smiles=smiles or "", usual=usual)
 
 
@@ -109,7 +126,7 @@ def read_structures(
         )
     codes = read_smiles(source.smiles, workers=workers, progress=progress)
     invalid = tuple(
-        InvalidRow(row, source.table.lines[row], smiles, reason)
+        InvalidRow(row, int(source.table.lines[row]), smiles, reason)
         for row, smiles, reason in codes.invalid
     )
     if invalid and on_invalid == "error":
@@ -164,15 +181,10 @@ def _guessed(table: Table) -> str:
     return found[0]
 
 
-def _read_sdf(path: Path) -> Table:
+def _read_sdf(path: Path, encoding: str, decimal: str, missing_values: Sequence[str]) -> Table:
     """Structures as SMILES beside their properties; an unreadable one gets an empty cell."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise EdgewiseError(f"{path} cannot be read ({error.strerror}); check the name") from error
-    data = gunzip(data, str(path)) if path.suffix == ".gz" else data
-    if not data.strip():
-        raise EdgewiseError(f"{path} is empty; expected an SDF with structures")
-    rows = list(sdf_records(io.BytesIO(data)))
-    names = list(dict.fromkeys(["smiles", *(name for row in rows for name in row)]))
-    return table_from_columns({n: [row.get(n) for row in rows] for n in names}, str(path))
+    with open_binary(path) as stream:
+        names = sdf_names(stream, str(path), encoding)
+        rows = list(sdf_rows(stream, str(path), encoding))
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return table_from_columns(columns, str(path), decimal=decimal, missing_values=missing_values)

@@ -24,6 +24,8 @@ _COLUMNS = frozenset(
     {"target", "id_column", "source_column", "destination_column", "edges", "text", "categories"}
     | {"numbers", "ignore", "fit_on", "missing", "unknown", "duplicates", "split_column"}
 )
+# How text files are read.
+_TEXT = frozenset({"encoding", "decimal", "missing_values"})
 _MOLECULES = frozenset({"target", "on_invalid", "split_column", "featurizer", "pair_threshold"})
 
 
@@ -37,6 +39,10 @@ class GraphInput:
     directed: bool = True  # whether the form of the tables says so
     label: str = ""  # the name of a ready graph's labels
     notes: tuple[str, ...] = ()
+
+
+def _as_text(settings: DataSettings) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in _TEXT}
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,8 @@ class _Named(Source):
 
 
 class CitationSource(_Named):
+    """A citation network by name."""
+
     form, described = "citation", "a citation network with features and classes of its own"
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
@@ -127,6 +135,8 @@ class CitationSource(_Named):
 
 
 class MoleculesSource(_Named):
+    """A set of molecules by name."""
+
     form, described, unit = "molecules", "a set of molecules with columns of its own", "graph"
     settings, implied = _MOLECULES, {"directed": False}
 
@@ -135,6 +145,8 @@ class MoleculesSource(_Named):
 
 
 class GraphFileSource(Source):
+    """A graph as safetensors."""
+
     form, described = "graph", "a ready graph without columns"
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
@@ -142,6 +154,8 @@ class GraphFileSource(Source):
 
 
 class GraphmlSource(Source):
+    """A graph as GraphML."""
+
     form, described = "graphml", "a GraphML file"
     settings = _COLUMNS | _DIRECTION
 
@@ -151,8 +165,10 @@ class GraphmlSource(Source):
 
 
 class TablesSource(Source):
+    """A table of nodes and one of edges."""
+
     form, described = "tables", "a table of nodes and a table of edges"
-    settings = _COLUMNS | _DIRECTION | {"encoding"}
+    settings = _COLUMNS | _DIRECTION | _TEXT
 
     @property
     def name(self) -> str:
@@ -160,11 +176,13 @@ class TablesSource(Source):
         return first.resolve().parent.name or first.stem
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
-        nodes, edges = (read_table(place, encoding=settings.encoding) for place in self.places)
+        nodes, edges = (read_table(place, **_as_text(settings)) for place in self.places)
         return GraphInput(nodes=nodes, edges=edges)
 
 
 class FolderSource(TablesSource):
+    """Both tables in a folder."""
+
     form, described = "folder", "a folder with tables of nodes and edges"
 
     @property
@@ -177,21 +195,23 @@ class FolderSource(TablesSource):
         return sorted(p for p in tables if p.is_file())
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
-        nodes, edges = read_folder(self.places[0], encoding=settings.encoding)
+        nodes, edges = read_folder(self.places[0], **_as_text(settings))
         return GraphInput(nodes=nodes, edges=edges)
 
 
 class MoleculeFileSource(Source):
+    """Molecules in a table or an SDF."""
+
     form, described, unit = "molecule file", "a file of molecules", "graph"
-    settings = _MOLECULES | {"smiles_column", "encoding"}
-    implied = {"directed": False}
+    settings = _MOLECULES | _TEXT | {"smiles_column"}
+    implied: ClassVar[Mapping[str, Any]] = {"directed": False}
 
     def read_molecules(self, settings: DataSettings, usual: str = "") -> MoleculeTable:
         return read_molecules(
             self.places[0],
             smiles=settings.smiles_column or None,
             usual=usual,
-            encoding=settings.encoding,
+            **_as_text(settings),
         )
 
 
@@ -236,6 +256,8 @@ class _Own(_Named):
 
 
 class OwnGraphSource(_Own):
+    """A graph that the user registered."""
+
     form, described = "own graph", "a ready graph without columns"
 
     def checksum(self) -> str:
@@ -257,6 +279,8 @@ class OwnGraphSource(_Own):
 
 
 class OwnMoleculesSource(_Own):
+    """Molecules that the user registered."""
+
     form, described, unit = "own molecules", "a set of molecules with columns of its own", "graph"
     settings, implied = _MOLECULES | {"smiles_column"}, {"directed": False}
 
@@ -283,7 +307,7 @@ def find_source(places: Sequence[str]) -> Source:
     """The source of what a user names: a data set, a folder, two tables, or one file."""
     if len(places) == 2:
         for place in places:
-            if not Path(place).is_file():
+            if not _is(place, Path.is_file):
                 raise EdgewiseError(
                     f"{place} is not a file; give a nodes table and an edges table, or one name"
                 )
@@ -299,9 +323,9 @@ def find_source(places: Sequence[str]) -> Source:
     if place in CATALOGUE:
         return FORMS[CATALOGUE[place].kind]((place,))
     path = Path(place)
-    if path.is_dir():
+    if _is(place, Path.is_dir):
         return FolderSource((place,))
-    if path.is_file():
+    if _is(place, Path.is_file):
         # A pickle is no graph either, but the reader of graphs says what to do with it.
         graphs = dict.fromkeys((".safetensors", ".pt", ".pth", ".pkl", ".pickle"), GraphFileSource)
         form = {".graphml": GraphmlSource, **graphs}.get(path.suffix.lower())
@@ -311,6 +335,13 @@ def find_source(places: Sequence[str]) -> Source:
         f"{place} is neither a data set nor a file or folder; the data sets are {names}, a graph "
         "is a folder with nodes.csv and edges.csv or those two files, molecules are one file"
     )
+
+
+def _is(place: str, kind: Callable[[Path], bool]) -> bool:
+    try:
+        return kind(Path(place))
+    except (OSError, ValueError):  # longer than a name can be, or with a null character
+        return False
 
 
 def stored_source(form: str, places: Sequence[str]) -> Source:

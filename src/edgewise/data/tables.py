@@ -1,154 +1,286 @@
-"""Tables from CSV, TSV and Parquet files: every cell a string, every row with its line."""
+"""Tables from CSV, TSV and Parquet files, column by column, every row with its line."""
 
-import csv
+import gzip
 import io
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgewise.core.errors import EdgewiseError, missing_extra, preview
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.missing import is_missing
-from edgewise.data.archives import gunzip
+from edgewise.data.arrow_columns import TextFile, read_parquet
+from edgewise.data.cells import MISSING, TOO_LARGE, as_number
+from edgewise.data.delimited import DELIMITERS, check_header
 
 if TYPE_CHECKING:
     import pandas
 
-# What people write where nothing is known. Ids are exempt: a node may well be named NA.
-_LONGEST_CELL = 2**24  # csv's own limit of 131,072 is too small for a large structure
-MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "None"})
-_TOO_LARGE = 1e18
-DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
+__all__ = [
+    "DELIMITERS", "MISSING", "Table", "as_number", "check_header", "make_table", "open_binary",
+    "parse_text", "read_table", "table_from_columns", "table_from_frame",
+]  # fmt: skip
+
+Cells = pa.ChunkedArray | tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of strings. A missing cell is an empty string."""
+    """Columns of cells. A missing cell is an empty string, or a word that stands for missing."""
 
     path: str  # for messages
-    columns: dict[str, tuple[str, ...]]
-    lines: tuple[int, ...]  # the line each row ends on, or its number where there are no lines
-    has_lines: bool = True
+    stored: Mapping[str, Cells]
+    rows: int
+    find_lines: Callable[[], np.ndarray] | None = None  # of each row; None: there are no lines
+    decimal: str = "."
+    missing: frozenset[str] = MISSING
+    _parsed: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return self.rows
+
+    @cached_property
+    def lines(self) -> np.ndarray:
+        """The line each row ends on, or its number; found when first asked for."""
+        rows = np.arange(len(self))
+        if self.find_lines is None:
+            return rows
+        with suppress(EdgewiseError):  # the file may be another one by now
+            lines = self.find_lines()
+            return lines if len(lines) == len(self) else rows
+        return rows
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """The cells of every column, as strings."""
+        return _Columns(self)
 
     def where(self, row: int) -> str:
         """``edges.csv:12``, or ``edges.parquet, row 10`` (from 0)."""
-        between = ":" if self.has_lines else ", row "
+        between = ", row " if self.find_lines is None else ":"
         return f"{self.path}{between}{self.lines[row]}"
 
     def column(self, name: str) -> tuple[str, ...]:
-        if name not in self.columns:
+        """The cells of one column, as strings."""
+        cells = self._stored(name)
+        if isinstance(cells, tuple):
+            return cells
+        if pa.types.is_string(cells.type):
+            return tuple(cells.to_pylist())
+        codes, words = self.words(name, strip=False)
+        cell = (*words, "")  # -1, nothing, finds the last
+        return tuple(cell[code] for code in codes.tolist())
+
+    def require(self, *names: str) -> None:
+        """Refuse names that are no column."""
+        for name in names:
+            self._stored(name)
+
+    def trimmed(self, name: str) -> pa.ChunkedArray:
+        """The cells as an Arrow array of strings without spaces around them."""
+        cells = self._stored(name)
+        if isinstance(cells, tuple):
+            cells = pa.chunked_array([_as_text(cells)], pa.string())
+        elif pa.types.is_integer(cells.type):
+            cells = pc.cast(cells, pa.string())
+        elif not pa.types.is_string(cells.type):
+            cells = pa.chunked_array([pa.array(self.column(name), pa.string())])
+        return pc.utf8_trim_whitespace(cells.fill_null(""))
+
+    def numbers(self, name: str) -> np.ndarray:
+        """The column as finite numbers in double precision, NaN where a cell is missing."""
+        values, bad = self.parsed_numbers(name)
+        if bad is not None:
+            raise EdgewiseError(
+                f"{self.where(bad)}: column {name!r} holds {self.column(name)[bad]!r}, expected a "
+                f"number of ordinary size; mend the cell, or leave it empty{self._comma(name, bad)}"
+            )
+        return values
+
+    def parsed_numbers(self, name: str) -> tuple[np.ndarray, int | None]:
+        """The numbers of a column, and the first row that holds something else, if one does."""
+        key = ("numbers", name)
+        if key not in self._parsed:
+            self._parsed[key] = self._parse_numbers(self._stored(name), name)
+        return self._parsed[key]
+
+    def categories(self, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
+        """The number of each cell's word, -1 where it is missing, and the different words."""
+        codes, words = self.words(name)
+        kept = [word for word in words if word not in self.missing]
+        number = {word: i for i, word in enumerate(kept)}
+        return np.array([*(number.get(w, -1) for w in words), -1])[codes], tuple(kept)
+
+    def words(self, name: str, *, strip: bool = True) -> tuple[np.ndarray, tuple[str, ...]]:
+        """As :meth:`categories`, with words that stand for missing among the words."""
+        key = ("words" if strip else "cells", name)
+        if key not in self._parsed:
+            self._parsed[key] = self._encode(self._stored(name), strip)
+        return self._parsed[key]
+
+    def _stored(self, name: str) -> Cells:
+        if name not in self.stored:
             # A wrong delimiter makes one wide column, so the header is what the user must see.
             raise EdgewiseError(
                 f"{self.path} has no column {name!r}; its columns are "
-                f"{preview(list(self.columns), limit=12)}"
+                f"{preview(list(self.stored), limit=12)}"
             )
-        return self.columns[name]
+        return self.stored[name]
 
-    def numbers(self, name: str) -> list[float]:
-        """The column as finite numbers, NaN where a cell is missing."""
-        values = []
-        for row, cell in enumerate(self.column(name)):
-            value = as_number(cell)
+    def _comma(self, name: str, row: int) -> str:
+        if self.decimal != "." or as_number(self.column(name)[row], ",") is None:
+            return ""
+        return ", or say --decimal , if commas are decimal points"
+
+    def _parse_numbers(self, cells: Cells, name: str) -> tuple[np.ndarray, int | None]:
+        if isinstance(cells, pa.ChunkedArray) and _is_numeric(cells.type):
+            values = pc.cast(cells, pa.float64(), safe=False).to_numpy()
+            wrong = ~np.isnan(values) & ~(np.abs(values) < TOO_LARGE)
+            return _frozen(values), int(wrong.argmax()) if wrong.any() else None
+        text = self.trimmed(name)
+        if self.decimal == ".":
+            fast = _cast(text)
+            if fast is None or np.isnan(fast).any():
+                gaps = pc.is_in(text, pa.array(sorted(self.missing)))
+                fast = _cast(pc.if_else(gaps, None, text), gaps)
+            if fast is not None and (np.isnan(fast) | (np.abs(fast) < TOO_LARGE)).all():
+                return _frozen(fast), None
+        values = np.full(len(self), np.nan)
+        cells_one_by_one = (cell for chunk in text.chunks for cell in chunk.to_pylist())
+        for row, cell in enumerate(cells_one_by_one):
+            value = as_number(cell, self.decimal, self.missing)
             if value is None:
-                raise EdgewiseError(
-                    f"{self.where(row)}: column {name!r} holds {cell!r}, expected a number of "
-                    "ordinary size; mend the cell, or leave it empty"
-                )
-            values.append(value)
-        return values
+                return values, row
+            values[row] = value
+        return _frozen(values), None
+
+    def _encode(self, cells: Cells, strip: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+        if isinstance(cells, tuple):
+            cells = pa.chunked_array([_as_text(cells)], pa.string())
+        if pa.types.is_dictionary(cells.type):
+            chunks = cells.unify_dictionaries().chunks
+        else:
+            try:
+                chunks = cells.dictionary_encode().chunks  # which share one dictionary
+            except pa.ArrowNotImplementedError:  # lists and the like
+                text = pa.array([_cell(value) for value in cells.to_pylist()], pa.string())
+                chunks = [text.dictionary_encode()]
+        found = [_cell(value) for value in chunks[0].dictionary.to_pylist()] if chunks else []
+        number: dict[str, int] = {}
+        place = [number.setdefault(w.strip() if strip else w, len(number)) for w in found]
+        codes = [c.indices.fill_null(len(found)).to_numpy(zero_copy_only=False) for c in chunks]
+        joined = np.concatenate(codes) if codes else np.zeros(0, dtype=np.int64)
+        return _frozen(np.array([*place, -1])[joined]), tuple(number)
 
 
-def as_number(cell: str) -> float | None:
-    """The number in a cell, NaN for a missing one, None for anything else.
+class _Columns(Mapping[str, tuple[str, ...]]):
+    def __init__(self, table: Table) -> None:
+        self._table = table
 
-    Infinity and numbers whose squares would leave single precision count as something else.
-    """
-    text = cell.strip()
-    if text in MISSING:
-        return math.nan
-    if "_" in text:  # Python would read 1_2 as 12
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < _TOO_LARGE else None
+    def __getitem__(self, name: str) -> tuple[str, ...]:
+        if name not in self._table.stored:
+            raise KeyError(name)
+        return self._table.column(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._table.stored
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table.stored)
+
+    def __len__(self) -> int:
+        return len(self._table.stored)
 
 
-def read_table(path: str | Path, *, encoding: str = "utf-8", delimiter: str | None = None) -> Table:
+def read_table(
+    path: str | Path,
+    *,
+    encoding: str = "utf-8",
+    delimiter: str | None = None,
+    decimal: str = ".",
+    missing_values: Sequence[str] = (),
+) -> Table:
     """Read a CSV, TSV or Parquet file; the first two may be gzipped.
 
     Args:
         path: The file; its ending says what it is.
         encoding: Of text files; a byte-order mark is understood.
         delimiter: Between cells; without it a comma for ``.csv``, a tab for ``.tsv``.
+        decimal: The decimal point of numbers in text files.
+        missing_values: Words that stand for missing, beside :data:`MISSING`.
     """
     path = Path(path)
     suffix = Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise EdgewiseError(f"{path} cannot be read ({error.strerror}); check the name") from error
-    if not data.strip():
-        raise EdgewiseError(f"{path} is empty; expected a header line with the column names")
     if suffix == ".parquet":
-        return _parse_parquet(data, str(path))
+        with open_binary(path) as stream:
+            columns = read_parquet(stream, str(path))
+            return make_table(str(path), columns, None, missing_values=missing_values)
     if suffix not in DELIMITERS and delimiter is None:
-        raise EdgewiseError(
-            f"{path} ends in {suffix or 'nothing'!r}; give a .csv, .tsv or .parquet file"
-        )
-    data = gunzip(data, str(path)) if path.suffix == ".gz" else data
-    return parse_text(data, str(path), encoding, delimiter or DELIMITERS[suffix])
+        with open_binary(path):  # a file that is not there is told first
+            raise EdgewiseError(
+                f"{path} ends in {suffix or 'nothing'!r}; give a .csv, .tsv or .parquet file"
+            )
+    file = TextFile(str(path), lambda: open_binary(path), encoding, delimiter or DELIMITERS[suffix])
+    return make_table(
+        str(path), file.columns(), file.lines, decimal=decimal, missing_values=missing_values
+    )
 
 
-def parse_text(data: bytes, path: str, encoding: str = "utf-8", delimiter: str = ",") -> Table:
+def parse_text(
+    data: bytes,
+    path: str,
+    encoding: str = "utf-8",
+    delimiter: str = ",",
+    *,
+    decimal: str = ".",
+    missing_values: Sequence[str] = (),
+) -> Table:
     """Parse delimited text: quoted cells may hold delimiters, line ends and quotes."""
-    rows, lines = [], []
-    reader = csv_reader(io.StringIO(_decoded(data, path, encoding), newline=""), delimiter)
-    header: list[str] = []
+    file = TextFile(path, lambda: io.BytesIO(data), encoding, delimiter)
+    return make_table(
+        path, file.columns(), file.lines, decimal=decimal, missing_values=missing_values
+    )
+
+
+@contextmanager
+def open_binary(path: Path) -> Iterator[io.BufferedIOBase]:
+    """A file to read, unpacked on the way if it is gzipped; failures are sentences."""
     try:
-        for cells in reader:
-            if is_blank(cells, header):
-                continue
-            if not header:
-                header = [cell.strip() for cell in cells]
-                check_header(header, path)
-                continue
-            if len(cells) != len(header):
-                raise EdgewiseError(
-                    f"{path}:{reader.line_num}: {len(cells)} cells under {len(header)} column "
-                    "names; put cells that hold the delimiter in double quotes"
-                )
-            rows.append(cells)
-            lines.append(reader.line_num)
-    except csv.Error as error:
-        raise EdgewiseError(
-            f"{path}:{reader.line_num}: {error}; look for a double quote that is not closed"
-        ) from error
-    columns = zip(*rows, strict=True) if rows else ((),) * len(header)
-    return Table(path, dict(zip(header, columns, strict=True)), tuple(lines))
+        raw = path.open("rb")
+    except (OSError, ValueError) as error:  # ValueError: a name with a null character
+        reason = getattr(error, "strerror", None) or error
+        raise EdgewiseError(f"{path} cannot be read ({reason}); check the name") from error
+    with raw:
+        try:
+            yield gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            reason = str(error).rstrip(".")
+            raise EdgewiseError(
+                f"{path} is not a complete gzip file ({reason}); pack it again"
+            ) from error
+        except OSError as error:
+            raise EdgewiseError(
+                f"{path} cannot be read to its end ({error.strerror or error}); copy it anew"
+            ) from error
 
 
-def csv_reader(text: Iterable[str], delimiter: str) -> Any:
-    """A reader of rows that takes cells of any reasonable length."""
-    csv.field_size_limit(_LONGEST_CELL)
-    return csv.reader(text, delimiter=delimiter, strict=True)
-
-
-def is_blank(cells: Sequence[str], header: Sequence[str]) -> bool:
-    """Whether a line is empty: no row, unless the table has one column only."""
-    return not cells or (len(cells) == 1 != len(header) and not cells[0].strip())
-
-
-def table_from_columns(columns: dict[str, Sequence[Any]], path: str) -> Table:
+def table_from_columns(
+    columns: Mapping[str, Sequence[Any]],
+    path: str,
+    *,
+    decimal: str = ".",
+    missing_values: Sequence[str] = (),
+) -> Table:
     """A table from values of any type, row numbers standing in for lines."""
     cells = {name: tuple(_cell(value) for value in values) for name, values in columns.items()}
-    rows = range(len(next(iter(cells.values()), ())))
-    return Table(path, cells, tuple(rows), has_lines=False)
+    return make_table(path, cells, None, decimal=decimal, missing_values=missing_values)
 
 
 def table_from_frame(frame: "pandas.DataFrame", path: str = "the table") -> Table:
@@ -159,45 +291,51 @@ def table_from_frame(frame: "pandas.DataFrame", path: str = "the table") -> Tabl
     return table_from_columns(dict(zip(header, values, strict=True)), path)
 
 
-def _parse_parquet(data: bytes, path: str) -> Table:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise missing_extra("pyarrow", "parquet", "a Parquet table") from error
-    try:
-        table = pyarrow.parquet.read_table(io.BytesIO(data))
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise EdgewiseError(
-            f"{path} is not a whole Parquet file ({reason}); export it again"
-        ) from error
-    check_header(table.column_names, path)
-    return table_from_columns({n: table[n].to_pylist() for n in table.column_names}, path)
+def make_table(
+    path: str,
+    columns: Mapping[str, Cells],
+    find_lines: Callable[[], np.ndarray] | None,
+    *,
+    decimal: str = ".",
+    missing_values: Sequence[str] = (),
+) -> Table:
+    """A table of columns as they are stored."""
+    if len(decimal) != 1 or decimal.isalnum() or decimal in "+-_ ":
+        raise EdgewiseError(f"decimal={decimal!r} is no decimal point; choose . or ,")
+    rows = len(next(iter(columns.values()), ()))
+    missing = MISSING | {word.strip() for word in missing_values}
+    return Table(path, columns, rows, find_lines, decimal, missing)
 
 
 def _cell(value: Any) -> str:
     return "" if is_missing(value) else str(value)
 
 
-def _decoded(data: bytes, path: str, encoding: str) -> str:
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        encoding = "utf-16"
+def _as_text(cells: Sequence[str]) -> pa.Array:
     try:
-        return data.decode(encoding).removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise EdgewiseError(
-            f"{path}:{line}: byte 0x{data[error.start]:02x} is not {encoding}; save the file as "
-            "UTF-8, or pass encoding='latin-1' if it comes from an old spreadsheet"
-        ) from error
-    except LookupError as error:
-        raise EdgewiseError(
-            f"there is no encoding {encoding!r}; utf-8 and latin-1 are common"
-        ) from error
+        return pa.array(cells, pa.string())
+    except UnicodeEncodeError:  # bytes of another encoding, kept in a damaged row
+        return pa.array([c.encode("utf-8", "replace").decode() for c in cells], pa.string())
 
 
-def check_header(header: Sequence[str], path: str) -> None:
-    twice = sorted({name for name in header if list(header).count(name) > 1})
-    if twice:
-        raise EdgewiseError(f"{path}: column name(s) {preview(twice)} stand twice; rename them")
+def _is_numeric(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def _cast(text: pa.ChunkedArray, gaps: pa.ChunkedArray | None = None) -> np.ndarray | None:
+    """The numbers that Arrow reads in the cells; None where it cannot, or reads a gap itself."""
+    try:
+        values = pc.cast(text, pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    array = values.to_numpy()
+    if gaps is not None and int(np.isnan(array).sum()) != (pc.sum(gaps).as_py() or 0):
+        return None
+    return array
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array

@@ -1,4 +1,4 @@
-"""Networks of blocks. The paper's variants are settings, and ``model(batch)`` is the only way in."""
+"""Networks of blocks: the paper's variants are settings, and ``model(batch)`` is the way in."""
 
 from typing import Any, cast
 

@@ -108,7 +108,7 @@ class Task:
         return (known if known.dim() == 1 else known.any(dim=1)).nonzero()[:, 0]
 
     def balance(self, truth: Tensor) -> Tensor:
-        """Weights of the classes for :meth:`loss`, from the training truth: rare ones weigh more."""
+        """Weights of the classes for :meth:`loss`, larger for those that are rare in training."""
         raise EdgewiseError(f"{self.name} has no classes to weight; set weighted = false")
 
     def loss(self, outputs: Tensor, truth: Tensor, weight: Tensor | None = None) -> Tensor:

@@ -1,6 +1,5 @@
 """Which task columns of a table ask for: one guess, the same for all units."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,8 +7,8 @@ from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.registries import TASKS
-from edgewise.data.columns import mostly_numbers
-from edgewise.data.tables import MISSING, Table, as_number
+from edgewise.data.columns import check_words
+from edgewise.data.tables import Table
 from edgewise.tasks.base import Task
 
 
@@ -26,6 +25,9 @@ def find_task(table: Table, names: tuple[str, ...], wanted: str = "auto") -> tup
     chosen = wanted
     if wanted == "auto":
         refuse_empty(table, names)
+        for name in names:
+            if holds_words(table, name):
+                check_words(table, name)  # a slip among numbers is a mistake, not a word
         chosen = next((name for name in TASKS if TASKS[name].claims(table, names)), "")
         if not chosen:
             worded = [name for name in names if holds_words(table, name)]
@@ -48,20 +50,20 @@ def find_label_task(
 
 
 def holds_words(table: Table, name: str) -> bool:
-    """Whether a column holds words; a slip among many numbers is a mistake, not a word."""
-    cells = [cell.strip() for cell in table.column(name) if cell.strip() not in MISSING]
-    odd = [cell for cell in cells if as_number(cell) is None]
-    return bool(odd) and not mostly_numbers(cells, odd)
+    """Whether some cell of a column is no number."""
+    _, first_word = table.parsed_numbers(name)
+    return first_word is not None
 
 
 def distinct_numbers(table: Table, name: str) -> set[float]:
     """The different numbers of a column."""
-    return {float(value) for value in np.asarray(table.numbers(name)) if not math.isnan(value)}
+    values = table.numbers(name)
+    return set(np.unique(values[~np.isnan(values)]).tolist())
 
 
 def refuse_empty(table: Table, names: Sequence[str]) -> None:
     """Refuse target columns of which nothing is known."""
-    empty = [name for name in names if all(cell.strip() in MISSING for cell in table.column(name))]
+    empty = [name for name in names if not table.categories(name)[1]]
     if empty:
         raise EdgewiseError(
             f"{table.path}: the target column(s) {preview(empty)} are empty; label some rows"

@@ -1,4 +1,4 @@
-"""What one row of predictions is: one unit, one file, which owns how its rows are read and written."""
+"""What one row of predictions is: one unit, one file, which owns how rows are read and written."""
 
 from edgewise.units.base import Opened, Problem, Show, Tell, Unit
 
