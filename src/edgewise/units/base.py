@@ -87,7 +87,7 @@ class Unit:
     encoder_file: ClassVar[str]  # where what was learnt about the columns is saved
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
-        """Read data, find out what is to be learnt, split the rows, learn from the training ones."""
+        """Read data, find the task, split the rows, and learn from those of training."""
         raise NotImplementedError
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:

@@ -171,7 +171,13 @@ def _stretches(model: Predicts, source: Source) -> Iterator[tuple[Stretch, int |
         yield Stretch(source.read_molecules(model.settings.data).table, {}, 1), 1
         return
     size = files[0].stat().st_size
-    for stretch in stream_table(files[0], encoding=model.settings.data.encoding):
+    data = model.settings.data
+    for stretch in stream_table(
+        files[0],
+        encoding=data.encoding,
+        decimal=data.decimal,
+        missing_values=data.missing_values,
+    ):
         yield stretch, size
 
 
