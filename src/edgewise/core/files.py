@@ -1,6 +1,7 @@
 """Files that are whole or not there: written beside their place, then renamed."""
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +25,7 @@ def replacing(path: str | Path, cure: str = "choose another place") -> Iterator[
             yield stream  # type: ignore[misc]
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(0o644)  # folders may be shared; temporary files start private
+        temporary.chmod(_mode_of(path))
         os.replace(temporary, path)
     except OSError as error:
         raise EdgewiseError(
@@ -33,6 +34,35 @@ def replacing(path: str | Path, cure: str = "choose another place") -> Iterator[
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def _mode_of(path: Path) -> int:
+    """The mode of the file that is replaced, or that of a new file: temporary ones are private."""
+    with suppress(OSError):
+        return stat.S_IMODE(path.stat().st_mode)
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A path below a folder that no symbolic link leads out of."""
+    path = folder
+    for part in Path(name).parts:
+        path = path / part
+        if part == ".." or path.is_symlink():
+            raise EdgewiseError(
+                f"{path} is a link, and what it leads to may lie outside of {folder}; put the file "
+                "itself there"
+            )
+    return path
+
+
+def sweep(folder: Path) -> None:
+    """Take away what a process that was killed while it wrote has left behind."""
+    for scrap in folder.glob(".part-*"):
+        with suppress(OSError):
+            scrap.unlink()
 
 
 @contextmanager

@@ -9,13 +9,14 @@ import torch
 from safetensors.torch import save
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.files import write_atomically
+from edgewise.core.files import inside, sweep, write_atomically
 from edgewise.data.molecule_tables import write_invalid
 from edgewise.runs.folder import Run
 from edgewise.runs.outputs import Trained, write_outputs
 from edgewise.training.fitting import Epoch, Fitting
-from edgewise.training.predictor import make_predictor, read_tensors
+from edgewise.training.predictor import make_predictor
 from edgewise.training.trainer import make_trainer
+from edgewise.training.weights import read_tensors
 from edgewise.units.base import Opened, Problem
 
 CHECKPOINT_SECONDS = 2.0
@@ -40,8 +41,8 @@ def train_run(
         checkpoint_seconds: How often everything is put on disk.
     """
     problem = opened.problem
-    for scrap in run.folder.rglob(".part-*"):  # of a run that was killed while it wrote
-        scrap.unlink()
+    for folder in (run.folder, inside(run.folder, "checkpoint")):
+        sweep(folder)
     write_atomically(run.folder / "splits.json", json.dumps(_split_rows(problem)))
     if opened.invalid:
         write_invalid(run.folder / "invalid.csv", opened.invalid)
@@ -66,7 +67,7 @@ def train_run(
 
 
 def checkpoint_path(run: Run, member: int) -> Path:
-    return run.folder / "checkpoint" / f"member-{member}.safetensors"
+    return inside(run.folder, f"checkpoint/member-{member}.safetensors")
 
 
 def _train_member(

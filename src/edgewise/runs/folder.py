@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from edgewise import __version__
-from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.files import LOCK, write_atomically
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import LOCK, inside, write_atomically
 from edgewise.core.registries import UNITS
+from edgewise.core.schema import Maybe, read_json
 from edgewise.core.settings import Settings, load_settings
 from edgewise.data.sources import Source, stored_source
 from edgewise.training.legacy import RUN_FORMAT_0_1, UNITS_0_1, settings_0_1
@@ -18,10 +19,17 @@ from edgewise.training.predictor import Predictor, load_model
 from edgewise.units.base import Opened, Show, Unit
 
 FORMAT = "edgewise run 2"
-_METRICS = frozenset(
-    {"finished", "headline", "lower_is_better", "epochs", "best_epochs", "seconds"}
-    | {"train", "validation", "test"}
-)
+_NUMBER = (float, None)
+_METRICS = {
+    **{"finished": bool, "headline": str, "lower_is_better": bool, "seconds": float},
+    **{"epochs": [int], "best_epochs": [int]},
+    **dict.fromkeys(("train", "validation", "test"), {str: (*_NUMBER, {str: {str: _NUMBER}})}),
+}
+_RECIPE = {
+    **{"format": str, "preset": str, "command": str, "versions": {str: str}},
+    "data": {"form": str, "places": [str], "sha256": str},
+    **{"settings": Maybe({str: {str: object}}), "recipe": Maybe({str: object})},
+}
 _KINDS_0_1 = {unit: kind for kind, unit in UNITS_0_1.items()}
 
 
@@ -48,18 +56,13 @@ class Run:
         path = self.folder / "metrics.json"
         cure = f"edgewise train --resume {self.folder}"
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content: dict[str, Any] = read_json(inside(self.folder, "metrics.json"), _METRICS)
         except FileNotFoundError as error:
             raise EdgewiseError(
                 f"{self.folder} has no results yet; finish it with {cure}"
             ) from error
         except (OSError, ValueError) as error:
             raise EdgewiseError(f"{path} is damaged ({error}); delete it and run {cure}") from error
-        lacking = _METRICS.difference(content if isinstance(content, dict) else ())
-        if lacking:
-            raise EdgewiseError(
-                f"{path} is damaged (no {preview(sorted(lacking))}); delete it and run {cure}"
-            )
         return content
 
     @property
@@ -104,9 +107,9 @@ def open_run(folder: str | Path) -> Run:
     """Read what a run folder was started with."""
     path = Path(folder) / "recipe.json"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(inside(Path(folder), "recipe.json"), _RECIPE)
         data = content["data"]
-        source = stored_source(str(data["form"]), [str(place) for place in data["places"]])
+        source = stored_source(data["form"], data["places"])
         if content["format"] == RUN_FORMAT_0_1:
             settings = settings_0_1(content["recipe"], _KINDS_0_1[source.unit])
         elif content["format"] == FORMAT:
@@ -120,16 +123,16 @@ def open_run(folder: str | Path) -> Run:
             Path(folder),
             source,
             settings,
-            str(content["preset"]),
-            str(data["sha256"]),
-            dict(content["versions"]),
-            str(content["command"]),
+            content["preset"],
+            data["sha256"],
+            content["versions"],
+            content["command"],
         )
     except FileNotFoundError as error:
         raise EdgewiseError(
             f"{folder} is not the folder of a run; it has no recipe.json"
         ) from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise EdgewiseError(f"{path} cannot be used ({error}); start the run again") from error
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgewise.core.files import write_atomically
+from edgewise.core.manifest import write_manifest
 from edgewise.data.splits import Split
 from edgewise.runs.folder import Run
 from edgewise.tasks.base import Prediction
@@ -54,7 +55,10 @@ def write_outputs(
             for name, rows in ((n, part.numpy()) for n, part in problem.split.parts().items())
         },
     }
-    write_atomically(run.folder / "metrics.json", json.dumps(metrics, indent=1))
+    text = json.dumps(metrics, indent=1).encode()
+    written = ("recipe.json", "splits.json", "history.csv", "predictions.csv")
+    write_manifest(run.folder, written, coming={"metrics.json": text})
+    write_atomically(run.folder / "metrics.json", text)
     if finished:
         shutil.rmtree(run.folder / "checkpoint")
     return Trained(model, prediction, tuple(fittings), metrics)

@@ -1,7 +1,6 @@
 """A model on its way from epoch to epoch, so that it can be stopped and continued anywhere."""
 
 import math
-import re
 from dataclasses import astuple, dataclass
 
 import torch
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.training.trainer import Trainer, make_trainer
+from edgewise.training.weights import today
 from edgewise.units.base import Problem
 
 
@@ -20,11 +20,6 @@ class Epoch:
     train_loss: float
     validation_loss: float
     validation_score: float  # the task's headline metric
-
-
-def today(name: str) -> str:
-    """The name of a tensor that version 0.1 called otherwise."""
-    return re.sub(r"^layers\.(\d+)\.", r"blocks.\1.layer.", name)
 
 
 class Fitting:

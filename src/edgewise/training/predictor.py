@@ -7,21 +7,27 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from edgewise.core.devices import find_device
-from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.files import write_atomically
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import inside, write_atomically
+from edgewise.core.manifest import check_manifest, write_manifest
 from edgewise.core.registries import UNITS
+from edgewise.core.schema import Maybe, read_json
 from edgewise.core.settings import Settings, load_settings
 from edgewise.graphs.batch import Batches
 from edgewise.nn.network import Network
 from edgewise.tasks.base import Prediction, Task, load_task
-from edgewise.training.fitting import today
 from edgewise.training.legacy import FORMAT_0_1, UNITS_0_1, settings_0_1
+from edgewise.training.weights import load_members, reason_of
 from edgewise.units.base import Problem, Unit
 
 FORMAT = "edgewise model 2"
+_SHAPE = {
+    **{"format": str, "features": int, "channels": int, "members": int, "task": {str: object}},
+    **{"unit": Maybe(str), "settings": Maybe({str: {str: object}})},
+    **{"kind": Maybe(str), "recipe": Maybe({str: object})},  # of version 0.1
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +119,14 @@ class Predictor:
             "task": self.task.to_json(),
             "settings": self.settings.to_json(),
         }
+        names = ["model.safetensors", "model.json"]
         if self.encoder is not None:
+            names.append(self.unit.encoder_file)
             encoder = json.dumps(self.encoder.to_json(), indent=1)
             write_atomically(folder / self.unit.encoder_file, encoder)
         write_atomically(folder / "model.safetensors", save(tensors))
         write_atomically(folder / "model.json", json.dumps(content, indent=1))
+        write_manifest(folder, names)
 
 
 def make_predictor(problem: Problem, members: tuple[Network, ...]) -> Predictor:
@@ -138,7 +147,7 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
     folder = Path(folder)
     place = folder / "model.json"
     try:
-        content = json.loads(place.read_text(encoding="utf-8"))
+        content = read_json(inside(folder, "model.json"), _SHAPE)
         old = content["format"] == FORMAT_0_1
         if not old and content["format"] != FORMAT:
             raise EdgewiseError(
@@ -152,22 +161,27 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
             else load_settings(content["settings"])
         )
         task = load_task(content["task"])
-        features, channels, members = (
-            int(content[name]) for name in ("features", "channels", "members")
-        )
-        if min(features, channels, members) < 1:
+        widths = content["features"], content["channels"]
+        if min(*widths, content["members"]) < 1:
             raise EdgewiseError("its widths make no sense")
     except FileNotFoundError as error:
         raise EdgewiseError(f"{folder} holds no model{_cure(folder)}") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise EdgewiseError(
-            f"{place} is not a saved model ({_reason(error)}); train it again"
+            f"{place} is not a saved model ({reason_of(error)}); train it again"
         ) from error
-    encoder = unit.load_encoder(folder / unit.encoder_file)
-    models = tuple(unit.network(features, task.width, channels, settings) for _ in range(members))
-    _load_weights(folder / "model.safetensors", models)
-    model = Predictor(unit, settings, task, features, channels, models, encoder)
-    return model.on(device) if device else model
+    has_encoder = (folder / unit.encoder_file).exists()
+    if not old:  # version 0.1 wrote no manifest
+        check_manifest(folder, ["model.json", "model.safetensors"])
+        if has_encoder:
+            check_manifest(folder, [unit.encoder_file])
+    encoder = unit.load_encoder(inside(folder, unit.encoder_file))
+    # On no device, so that nothing is allocated before the sizes are known to be those of the file.
+    with torch.device("meta"):
+        model = unit.network(widths[0], task.width, widths[1], settings)
+    members = load_members(inside(folder, "model.safetensors"), model, content["members"])
+    found = Predictor(unit, settings, task, *widths, members, encoder)
+    return found.on(device) if device else found
 
 
 def _cure(folder: Path) -> str:
@@ -176,49 +190,3 @@ def _cure(folder: Path) -> str:
     if (folder / "recipe.json").exists():
         return f" yet; finish it with edgewise train --resume {folder}"
     return "; give the folder of a run"
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file; anything else, a renamed pickle too, is refused."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
-    try:
-        return load(path.read_bytes())
-    except (OSError, SafetensorError, ValueError, KeyError) as error:
-        raise EdgewiseError(
-            f"{path} is not a whole safetensors file ({_reason(error)}); it was cut short, changed "
-            "or is something else, so it is not used: copy it again, or train again"
-        ) from error
-
-
-def _load_weights(path: Path, models: tuple[Network, ...]) -> None:
-    tensors = {}
-    for name, tensor in read_tensors(path).items():
-        number, _, rest = name.partition(".")
-        tensors[f"{number}.{today(rest)}"] = tensor
-    expected = {
-        f"{number}.{name}": tensor
-        for number, model in enumerate(models)
-        for name, tensor in model.state_dict().items()
-    }
-    odd = sorted(set(tensors) ^ set(expected))
-    if odd:
-        raise EdgewiseError(
-            f"{path} does not fit model.json: tensor(s) {preview(odd)} are missing, or have no "
-            "place; train again"
-        )
-    for name, tensor in tensors.items():
-        if tensor.shape != expected[name].shape or tensor.dtype != expected[name].dtype:
-            raise EdgewiseError(
-                f"{path}: {name} is {tensor.dtype}{list(tensor.shape)}, but model.json asks for "
-                f"{expected[name].dtype}{list(expected[name].shape)}; train again"
-            )
-        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise EdgewiseError(f"{path}: {name} holds numbers that are not finite; train again")
-        expected[name].copy_(tensor)
-
-
-def _reason(error: Exception) -> str:
-    text: Any = f"no {error}" if isinstance(error, KeyError) else error
-    return str(text).splitlines()[0].rstrip(".") if str(text) else type(error).__name__
