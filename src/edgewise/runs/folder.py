@@ -23,7 +23,7 @@ _NUMBER = (float, None)
 _METRICS = {
     **{"finished": bool, "headline": str, "lower_is_better": bool, "seconds": float},
     **{"epochs": [int], "best_epochs": [int]},
-    **dict.fromkeys(("train", "validation", "test"), {str: (*_NUMBER, {str: {str: _NUMBER}})}),
+    **{part: {str: (*_NUMBER, {str: {str: _NUMBER}})} for part in ("train", "validation", "test")},
 }
 _RECIPE = {
     **{"format": str, "preset": str, "command": str, "versions": {str: str}},
