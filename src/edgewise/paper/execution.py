@@ -15,7 +15,7 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.graphs.graph import Graph
 from edgewise.kernels.backend import set_num_threads
 from edgewise.paper.experiments import Data, Experiment, load_data, run_experiment
-from edgewise.paper.results import Results
+from edgewise.paper.result_store import ResultStore
 
 # Finished, to do, the experiment that has just ended, and the seconds that are probably left.
 OnResult = Callable[[int, int, Experiment, float], None]
@@ -24,7 +24,7 @@ _loaded: dict[str, Data] = {}  # in a worker process: its data
 
 def run_all(
     experiments: Sequence[Experiment],
-    results: Results,
+    results: ResultStore,
     jobs: int,
     on_result: OnResult,
     stop: Callable[[], bool] = lambda: False,
