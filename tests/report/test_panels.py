@@ -12,7 +12,7 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.problems import open_problem
 from edgewise.report import panels, write_report
 from edgewise.report.panels import PANELS, Panel, register_panel
-from edgewise.report.rendering import _environment
+from edgewise.report.rendering import environment
 from edgewise.report.run_results import History, RunResults
 
 
@@ -72,9 +72,9 @@ def test_notices_are_shown_in_a_box_before_the_sections(rewritten):
 
 
 def test_every_template_of_a_panel_is_shipped():
-    environment = _environment(("edgewise.report",))
+    templates = environment(("edgewise.report",))
     for panel in PANELS.values():
-        assert environment.get_template(panel.template).name == panel.template
+        assert templates.get_template(panel.template).name == panel.template
 
 
 def test_no_panel_asks_for_the_kind_of_a_task_or_of_its_rows():

@@ -40,7 +40,13 @@ SECTIONS = {
     "nodes": ("Confusion matrix", "Each class", "ROC curve", "Calibration", "Balance"),
     "classification": ("Confusion matrix", "Each class", "ROC curve", "Calibration", "Balance"),
     "multilabel": ("Labels", "average precision", "ROC curve", "Calibration", "Balance"),
-    "regression": ("Predicted against observed", "Errors", "standard deviation", "2 members"),
+    "regression": (
+        "Predicted against observed",
+        "Errors",
+        "2 members",
+        "3 epochs each",
+        "Behind ±, the standard deviation over the members",
+    ),
 }
 EVERYWHERE = (
     "Learning curves", "Map of the embeddings", "Worst errors", "All metrics", "Settings",

@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import write_atomically
@@ -44,7 +45,8 @@ def write_class_balance(counts: Mapping[str, Classes], path: str | Path) -> None
     picture = BytesIO()
     with drawing(colour), matplotlib.rc_context({"svg.fonttype": "path"}):
         height = _height(max(map(len, counts.values()))) + 0.3
-        drawn = Figure(figsize=(WIDTH * len(counts), height), layout="constrained")
+        layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
+        drawn = Figure(figsize=(WIDTH * len(counts), height), layout=layout)
         axes = drawn.subplots(1, len(counts), squeeze=False)[0]
         for axis, (dataset, classes) in zip(axes, counts.items(), strict=True):
             draw_classes(axis, classes, colour)

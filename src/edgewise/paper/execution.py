@@ -32,7 +32,7 @@ def run_all(
     """Run what is missing, one data set after the other; each result is written at once.
 
     Returns:
-        A sentence for each data set that could not be had, and for each run that failed.
+        A sentence for each data set that is unavailable, and for each run that failed.
     """
     missing = results.missing(experiments)
     failed: list[str] = []

@@ -35,13 +35,14 @@ def render_page(
             ``templates``.
         more: What the template is given besides.
     """
-    found = _environment(tuple(dict.fromkeys((*packages, _OWN)))).get_template(template)
+    found = environment(tuple(dict.fromkeys((*packages, _OWN)))).get_template(template)
     return found.render(title=title, heading=heading, sections=sections, footer=footer, **more)
 
 
 @cache
-def _environment(packages: tuple[str, ...]) -> Environment:
-    environment = Environment(
+def environment(packages: tuple[str, ...]) -> Environment:
+    """The templates of these packages, the first that has one wins."""
+    made = Environment(
         loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -50,8 +51,8 @@ def _environment(packages: tuple[str, ...]) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["joints"] = joints
-    return environment
+    made.filters["joints"] = joints
+    return made
 
 
 def _without_control_characters(value: Any) -> Any:

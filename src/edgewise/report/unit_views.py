@@ -49,7 +49,8 @@ class NodeView:
         """
         several = any(error.target for error in errors)
         header = ["node", *(["target"] if several else []), *(name for name, _ in facts[0])]
-        words = 2 + several + all(isinstance(error.predicted, str) for error in errors)
+        in_words = all(isinstance(error.predicted, str) for error in errors)
+        words = 1 + several + (2 if in_words else 0)
         rows = [
             [
                 shortened(ids[error.row], 60),

@@ -42,8 +42,9 @@ def _sentence(results: RunResults) -> str:
             f"Trained for {count(epochs[0], 'epoch')} in {took}; the weights are those of epoch "
             f"{best[0]:,}."
         )
+    each = f"{epochs[0]:,} epochs each" if len(set(epochs)) == 1 else f"{listed(epochs)} epochs"
     return (
-        f"{len(best)} members, trained for {listed(epochs)} epochs in {took}; their weights "
+        f"{len(best)} members, trained for {each} in {took}; their weights "
         f"are those of epochs {listed(best)}."
     )
 

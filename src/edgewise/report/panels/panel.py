@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from edgewise.fitted import Fitted
 from edgewise.problems import Opened
 from edgewise.report.run_results import RunResults
@@ -31,7 +33,7 @@ class PanelInput:
         """What is special to nodes or molecules."""
         return unit_view(self.results.run.source.kind)
 
-    def judged(self) -> tuple[Any, Any, Any]:
+    def judged(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, truth and predictions of the subset that tells how good the model is."""
         rows = self.results.rows(self.results.judged)
         return rows, self.results.truth[rows], self.results.predicted[rows]

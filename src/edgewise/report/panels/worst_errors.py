@@ -28,6 +28,8 @@ def errors_content(given: PanelInput) -> dict[str, Any]:
         told = f"The {len(errors)} wrong {results.judged} predictions of the highest probability."
     if len(errors) == 1:
         told = f"The only wrong {results.judged} prediction."
+    if results.std is not None:
+        told += " Behind ±, the standard deviation over the members."
     problem = None if given.opened is None else given.opened.problem
     facts = [_facts(results, error) for error in errors]
     shown = given.unit.error_content(errors, facts, results.ids, results.truth, problem)
@@ -35,16 +37,15 @@ def errors_content(given: PanelInput) -> dict[str, Any]:
 
 
 def _facts(results: RunResults, error: WorstError) -> list[tuple[str, str]]:
-    shares = results.view.error_is_probability
-    written = share if shares else number
-    facts = [
-        ("true" if shares else "observed", _words(error.observed)),
-        ("predicted", _words(error.predicted)),
-        ("probability", share(error.size)) if shares else ("error", signed(error.size)),
-    ]
-    if results.std is not None:
-        facts.append(("standard deviation", written(float(results.std[error.row, error.output]))))
-    return facts
+    observed, predicted = _words(error.observed), _words(error.predicted)
+    std = None if results.std is None else float(results.std[error.row, error.output])
+    if results.view.error_is_probability:
+        deviation = "" if std is None else f" ± {100 * std:.1f}"
+        size = share(error.size) + deviation
+        return [("true", observed), ("predicted", predicted), ("probability", size)]
+    deviation = "" if std is None else f" ± {number(std)}"
+    size = signed(error.size)
+    return [("observed", observed), ("predicted", predicted + deviation), ("error", size)]
 
 
 def _words(value: str | float) -> str:
