@@ -18,7 +18,7 @@ from readings import OURS, known
 from edgewise.paper.networks import Size, count_networks
 from edgewise.paper.output import all_tables, main_tables
 from edgewise.paper.printed import CITATION
-from edgewise.paper.results import Results
+from edgewise.paper.result_store import ResultStore
 from edgewise.paper.summary import summarise
 
 ROOT = Path(__file__).parent.parent
@@ -73,7 +73,7 @@ def scaling_table() -> str:
 
 
 def readings_table(runs: Path) -> str:
-    """Mean and spread of each reading's scores over the seeds with which all of its group ran."""
+    """Mean and standard deviation of each reading over the seeds with which all its group ran."""
     groups: dict[tuple[str, str, str], dict[str, dict[int, dict[str, float]]]] = {}
     for job, line in known(runs).items():
         answers = groups.setdefault((job.dataset, job.row, job.split), {})
@@ -85,7 +85,7 @@ def readings_table(runs: Path) -> str:
     for (dataset, row, split), answers in sorted(groups.items()):
         seeds = sorted(set.intersection(*(set(lines) for lines in answers.values())))
         for answer in sorted(answers, key=lambda answer: (answer != OURS, answer)):
-            cells = [_mean_and_spread(dataset, [answers[answer][s][part] for s in seeds])
+            cells = [_mean_and_std(dataset, [answers[answer][s][part] for s in seeds])
                      for part in ("validation", "test")]  # fmt: skip
             name = f"**{answer}**" if answer == OURS else answer
             lines.append(
@@ -94,12 +94,12 @@ def readings_table(runs: Path) -> str:
     return "\n".join(lines)
 
 
-def _mean_and_spread(dataset: str, scores: list[float]) -> str:
+def _mean_and_std(dataset: str, scores: list[float]) -> str:
     found = summarise(scores)
     scale, digits = (100, 1) if dataset in CITATION else (1, 3)
-    mean, spread = (f"{scale * value:.{digits}f}" for value in (found.mean, found.spread))
+    mean, std = (f"{scale * value:.{digits}f}" for value in (found.mean, found.std))
     if found.runs > 1:
-        return f"{mean} ± {spread}"
+        return f"{mean} ± {std}"
     return mean if found.runs else "none"
 
 
@@ -121,7 +121,7 @@ def documents(runs: Path) -> dict[Path, dict[str, str]]:
     Args:
         runs: The folder with the results of `edgewise reproduce`.
     """
-    results = Results(runs)
+    results = ResultStore(runs)
     known_tables = {table.name: table.markdown() for table in all_tables(results, network_sizes())}
     short = "\n\n".join(table.markdown() for table in main_tables(results))
     return {

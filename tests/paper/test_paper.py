@@ -19,7 +19,7 @@ from edgewise.data.synthetic import direction_and_kind_graph
 from edgewise.paper import execution
 from edgewise.paper.experiments import Experiment, plan
 from edgewise.paper.printed import BASELINE, ROWS_2, ROWS_3, TABLE_2, TABLE_3
-from edgewise.paper.results import Results
+from edgewise.paper.result_store import ResultStore
 from edgewise.paper.summary import cell, difference
 from edgewise.paper.tables import comparisons, table_2, table_3
 
@@ -81,53 +81,53 @@ def test_what_is_not_in_the_paper_is_a_sentence(arguments, sentence):
 
 def test_results_are_read_again_and_only_the_rest_is_missing(tmp_path):
     planned = plan(["cora"], ["GCN", "GAT"], 2, ["fixed"], ["dense"])
-    add(Results(tmp_path), "GCN", [0.8, 0.9])
-    again = Results(tmp_path)
+    add(ResultStore(tmp_path), "GCN", [0.8, 0.9])
+    again = ResultStore(tmp_path)
     assert [e.row for e in again.missing(planned)] == ["GAT", "GAT"]
     assert cell(again, "test", *CELL.values(), "GCN").mean == pytest.approx(0.85)
 
 
 def test_a_line_that_was_cut_short_is_cut_off_before_the_next(tmp_path):
-    add(Results(tmp_path), "GCN", [0.8])
+    add(ResultStore(tmp_path), "GCN", [0.8])
     path = tmp_path / "reproduce-cora.jsonl"
-    results = Results(tmp_path)
+    results = ResultStore(tmp_path)
     path.write_text(path.read_text() + '{"dataset": "co')
     add(results, "GAT", [0.7])
     assert [json.loads(text)["row"] for text in path.read_text().splitlines()] == ["GCN", "GAT"]
 
 
 def test_a_last_line_that_was_cut_short_is_run_again(tmp_path):
-    add(Results(tmp_path), "GCN", [0.8])
+    add(ResultStore(tmp_path), "GCN", [0.8])
     path = tmp_path / "reproduce-cora.jsonl"
     path.write_text(path.read_text() + '{"dataset": "co')
-    assert len(Results(tmp_path).lines) == 1
+    assert len(ResultStore(tmp_path).lines) == 1
 
 
 def test_a_last_line_without_an_end_is_kept(tmp_path):
-    add(Results(tmp_path), "GCN", [0.7, 0.8])
+    add(ResultStore(tmp_path), "GCN", [0.7, 0.8])
     path = tmp_path / "reproduce-cora.jsonl"
     path.write_text(path.read_text().rstrip("\n"))
-    assert len(Results(tmp_path).lines) == 2
-    add(Results(tmp_path), "GAT", [0.7])
-    assert len(Results(tmp_path).lines) == 3
+    assert len(ResultStore(tmp_path).lines) == 2
+    add(ResultStore(tmp_path), "GAT", [0.7])
+    assert len(ResultStore(tmp_path).lines) == 3
 
 
 def test_a_folder_that_takes_no_results_is_refused_before_they_are_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(EdgewiseError, match="choose another --results"):
-        Results(tmp_path / "file" / "below").check_writable()
+        ResultStore(tmp_path / "file" / "below").check_writable()
 
 
 def test_a_damaged_line_is_named(tmp_path):
     (tmp_path / "reproduce-cora.jsonl").write_text('{"dataset": "cora"}\n')
     with pytest.raises(EdgewiseError, match=r"reproduce-cora\.jsonl:1 is not a result"):
-        Results(tmp_path)
+        ResultStore(tmp_path)
 
 
 def test_a_line_that_is_no_text_is_named(tmp_path):
     (tmp_path / "reproduce-cora.jsonl").write_bytes(b"\xff\xfe\n")
     with pytest.raises(EdgewiseError, match=r"reproduce-cora\.jsonl:1 is not a result"):
-        Results(tmp_path)
+        ResultStore(tmp_path)
 
 
 @pytest.mark.parametrize("flag", ["--results", "--out"])
@@ -144,7 +144,7 @@ def test_results_of_other_settings_do_not_count(tmp_path):
     experiment = Experiment(**CELL, row="GCN", run=0)
     old = {**line(experiment, 0.9), "settings": "00000000"}
     (tmp_path / "reproduce-cora.jsonl").write_text(json.dumps(old) + "\n")
-    results = Results(tmp_path)
+    results = ResultStore(tmp_path)
     assert (len(results.lines), results.outdated) == (0, 1)
 
 
@@ -152,7 +152,7 @@ def test_the_difference_is_paired_by_run(tmp_path):
     draw = np.random.default_rng(0)
     theirs = draw.normal(0.8, 0.05, 8)
     ours = theirs + draw.normal(0.01, 0.005, 8)
-    results = Results(tmp_path)
+    results = ResultStore(tmp_path)
     add(results, "GCN", theirs)
     add(results, "EGNN(C)", [*ours, 0.1])  # one run more, which has no partner
     found = difference(results, **CELL, row="EGNN(C)")
@@ -164,7 +164,7 @@ def test_the_difference_is_paired_by_run(tmp_path):
 
 
 def test_tables_put_the_paper_beside_what_is_known(tmp_path):
-    results = Results(tmp_path)
+    results = ResultStore(tmp_path)
     add(results, "EGNN(C)", [0.89, 0.87])
     add(results, "GCN", [0.70, 0.60])
     text = table_2(results, "fixed", ["cora"]).markdown()
@@ -200,7 +200,7 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr(execution, "_run", fail_or_die)
     asked = plan(["citeseer", "cora", "cora"], ["GCN", "GAT"], 1, ["fixed"], ["dense"])
     assert len(asked) == 4
-    results = Results(tmp_path)
+    results = ResultStore(tmp_path)
     failed = execution.run_all(asked, results, 1, lambda *_: None)
     assert [line["row"] for line in results.lines.values()] == ["GAT"]
     assert failed == [
@@ -228,7 +228,7 @@ def test_who_interrupts_again_does_not_wait_for_the_runs_under_way(tmp_path, mon
     start = time.monotonic()
     try:
         with pytest.raises(KeyboardInterrupt):
-            execution.run_all(plan(["cora"]), Results(tmp_path), 2, lambda *_: None)
+            execution.run_all(plan(["cora"]), ResultStore(tmp_path), 2, lambda *_: None)
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
@@ -256,7 +256,7 @@ def test_the_command_runs_what_is_missing_and_nothing_else(tmp_path):
     assert first.returncode == 0, first.stderr
     assert first.stdout.startswith("0 of 1 runs are there; 1 to do")
     assert second.stdout.startswith("1 of 1 runs are there; 0 to do")
-    (found,) = Results(tmp_path).lines.values()
+    (found,) = ResultStore(tmp_path).lines.values()
     assert found["test"] > 0.8
     files = {path.name for path in tmp_path.iterdir()}
     assert {"index.html", "tables.md", "table-2-fixed.csv", "figure-2.svg"} <= files

@@ -4,6 +4,7 @@ import io
 import math
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,19 +21,22 @@ from edgewise.nn.networks import VARIANTS
 from edgewise.paper import networks as counting
 from edgewise.paper.ablation import COMPONENTS, known_gains, limits, printed_gain
 from edgewise.paper.agreement import pairs
+from edgewise.paper.class_balance import write_class_balance
 from edgewise.paper.experiments import plan
 from edgewise.paper.networks import Networks, count_networks
 from edgewise.paper.output import all_tables, main_tables, write_output
+from edgewise.paper.page import marked
 from edgewise.paper.printed import BASELINE, TABLE_2, TABLE_3
-from edgewise.paper.results import Results
+from edgewise.paper.result_store import ResultStore
 from edgewise.paper.summary import Difference, difference
-from edgewise.paper.tables import Table
+from edgewise.paper.tables import PaperTable
+from edgewise.report.theme import COLOUR, light_colours
 
 CORA = {"dataset": "cora", "split": "dense", "protocol": "fixed"}
 NETWORKS = Networks(
     {"cora": (2708, 5429, 1433, 7)},
     {"cora": {"Theory": 217, "Rule_<Learning>": 111}},
-    {"pubmed": "it could not be had; put it <there>"},
+    {"pubmed": "it is unavailable; put it <there>"},
 )
 NOTHING = Networks({}, {}, {})
 PLANS = {
@@ -47,13 +51,13 @@ PLANS = {
 
 def known(folder, *asked):
     """Results around the printed ones, except for the baselines that collapse in the paper."""
-    draw, results = np.random.default_rng(0), Results(folder)
+    draw, results = np.random.default_rng(0), ResultStore(folder)
     for e in plan(*asked):
         scores = {}
         for part in ("validation", "test"):
             if e.table == 3:
                 printed = TABLE_3[e.row, e.dataset, part]
-                scores[part] = draw.normal(printed.mean, printed.spread)
+                scores[part] = draw.normal(printed.mean, printed.std)
             else:
                 row = f"{e.row}*" if (e.dataset, e.row) == ("cora", "GCN") else e.row
                 scores[part] = draw.normal(TABLE_2[row, e.dataset, e.split].mean, 0.3) / 100
@@ -120,7 +124,7 @@ def test_what_is_known_is_drawn_and_what_is_not_is_said(written):
     assert tuple(sum(v.startswith(s) for v in labels) for s in starts) == FIGURES[name]
     assert sum("training nodes" in label for label in labels) == 1
     assert "Rule <Learning>" in page.words
-    assert "PubMed is left out: it could not be had; put it <there>." in page.words
+    assert "PubMed is left out: it is unavailable; put it <there>." in page.words
     runs = len(plan(*PLANS[name]))
     assert f"runs {runs:,} of 4,380" in page.words
     ablation, agreement, _ = FIGURES[name]
@@ -139,7 +143,7 @@ def test_a_page_can_be_written_again_bit_for_bit(tmp_path):
 
 
 def test_without_data_and_results_there_is_still_a_page(tmp_path):
-    results = Results(tmp_path)
+    results = ResultStore(tmp_path)
     paths = write_output(results, NOTHING, all_tables(results, {}), tmp_path)
     assert [path.name for path in paths] == ["index.html", "tables.md"]
     assert "no data could be read" in check_whole(page_of(tmp_path)).words
@@ -219,13 +223,13 @@ def test_the_short_tables_hold_baselines_and_full_models(tmp_path):
 
 
 def gone(name):
-    raise EdgewiseError(f"{name} could not be had; fetch it")
+    raise EdgewiseError(f"{name} is unavailable; fetch it")
 
 
-def test_networks_that_cannot_be_had_are_named_with_their_reason(monkeypatch):
+def test_networks_that_are_unavailable_are_named_with_their_reason(monkeypatch):
     monkeypatch.setattr(counting, "load_citation", gone)
     counted = count_networks(["cora", "pubmed"])
-    assert counted.unavailable["pubmed"] == "pubmed could not be had; fetch it"
+    assert counted.unavailable["pubmed"] == "pubmed is unavailable; fetch it"
     assert (counted.sizes, counted.training_classes) == ({}, {})
 
 
@@ -237,7 +241,7 @@ def test_the_command_writes_what_is_there_without_data(monkeypatch, tmp_path):
     places = ["--results", str(tmp_path / "results"), "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, ["--runs", "0", *places])
     assert done.exit_code == 0, done.output
-    assert "PubMed is left out of Table 1 and Figure 2: pubmed could not be had" in done.output
+    assert "PubMed is left out of Table 1 and Figure 2: pubmed is unavailable" in done.output
     assert "| GCN* |" in done.output  # Markdown, because this is no terminal
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {"index.html", "tables.md", "table-2-fixed.csv", "gains-fixed.csv"}
@@ -245,7 +249,7 @@ def test_the_command_writes_what_is_there_without_data(monkeypatch, tmp_path):
     assert (quiet.exit_code, quiet.output) == (0, "")
 
 
-TABLE = Table(
+TABLE = PaperTable(
     "toy",
     "A toy",
     ("", "one", "two"),
@@ -268,3 +272,29 @@ def test_a_terminal_gets_tables_no_wider_than_it_is(width):
 def test_a_pipe_gets_markdown(capsys):
     Console().table(TABLE)
     assert capsys.readouterr().out == f"\n{TABLE.markdown()}\n"
+
+
+def test_one_figure_of_the_classes_serves_the_page_and_the_files(tmp_path):
+    for ending, start in {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}.items():
+        paths = [tmp_path / f"{name}.{ending}" for name in "ab"]
+        for path in paths:
+            write_class_balance(NETWORKS.training_classes, path)
+        first, again = (path.read_bytes() for path in paths)
+        assert first.startswith(start)
+        assert first == again
+    drawn = (tmp_path / "a.svg").read_text()
+    assert light_colours()["series-0"] in drawn
+    assert not [colour for colour in COLOUR.values() if colour in drawn]
+    with pytest.raises(EdgewiseError, match=r"cannot draw .*ends in \.svg"):
+        write_class_balance(NETWORKS.training_classes, tmp_path / "a.words")
+
+
+def test_marks_of_markdown_become_pieces_and_nothing_else_is_special():
+    assert marked("**1.0 ± 0.1** (1.1)") == [("b", "1.0 ± 0.1"), ("", " (1.1)")]
+    assert marked("a `*`: <b>") == [("", "a "), ("code", "*"), ("", ": <b>")]
+    assert marked("GCN*") == [("", "GCN*")]
+
+
+def test_the_paper_uses_no_panel_of_the_report():
+    for path in Path(counting.__file__).parent.rglob("*.py"):
+        assert "report.panels" not in path.read_text()

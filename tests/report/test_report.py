@@ -1,6 +1,5 @@
 """A report is one file that needs nothing else, hides nothing, and can be built again."""
 
-import csv
 import shutil
 from concurrent.futures import ThreadPoolExecutor, wait
 
@@ -10,90 +9,20 @@ import pytest
 import torch
 import typer
 from pages import Page, check_closed, check_colours, check_whole
+from small_runs import KINDS, made, make_nodes, page
 from torch.testing import assert_close
 from typer.testing import CliRunner
 
 from edgewise.cli.report import report
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.recipe import make_recipe
-from edgewise.data.sources import find_source
 from edgewise.problems import open_problem
 from edgewise.report import write_report
-from edgewise.report.markup import element, shortened, table
-from edgewise.report.mistakes import worst_mistakes
-from edgewise.report.results import read_results
+from edgewise.report.panels.worst_errors import worst_errors
+from edgewise.report.run_results import RunResults
 from edgewise.report.theme import drawing, thinned
-from edgewise.report.wording import listed, metric, number
-from edgewise.runs import open_run, start_run, train_run
+from edgewise.report.wording import joints, listed, metric, number, shortened
+from edgewise.runs import open_run
 from edgewise.training import graph_inputs
-
-HOSTILE = ("<script>alert(1)</script>", "\"' onload=alert(1) & $x_ <b>", "_hidden\x01 名前")
-SMILES = [
-    "CCO", "CCN", "CCC", "CCCl", "CC(=O)O", "c1ccccc1", "c1ccccc1O", "c1ccncc1", "CC(C)O", "CCCC",
-    "CCS", "COC", "CC#N", "C1CCCCC1", "CCBr", "CC(N)=O", "OCCO", "c1ccsc1", "CCF", "CNC", "CC=O",
-    "CCCO", "CCCN", "C1CC1",
-]  # fmt: skip
-KINDS = ("nodes", "classification", "multilabel", "regression")
-
-
-def write_csv(path, header, rows):
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream).writerows([header, *rows])
-    return str(path)
-
-
-def made(folder, places, *, stop=lambda: False, command="edgewise train", **settings):
-    """A run of a few epochs, and its opened problem."""
-    source = find_source(places)
-    small = {"epochs": 3, "hidden": 3, "seed": 1, **settings}
-    recipe = make_recipe(source.kind, "default", **small)
-    opened = open_problem(source, recipe)
-    run = start_run(folder, source, recipe, "default", command)
-    train_run(run, opened, stop=stop)
-    return run, opened
-
-
-def make_nodes(folder):
-    """Thirty nodes in a ring, of three classes with hostile names."""
-    folder.mkdir()
-    nodes = [(f"<i>{i}</i>", i % 3 + 0.1 * (i % 7), HOSTILE[i % 3]) for i in range(30)]
-    write_csv(folder / "nodes.csv", ("id", "size", "label"), nodes)
-    edges = [(f"<i>{i}</i>", f"<i>{(i + 3) % 30}</i>") for i in range(30)]
-    write_csv(folder / "edges.csv", ("source", "target"), edges)
-    return [str(folder)]
-
-
-def make_molecules(folder, kind):
-    folder.mkdir()
-    columns = {
-        "classification": [(HOSTILE[i % 2],) for i in range(24)],
-        "multilabel": [(i % 2, "" if i % 5 == 0 else (i // 2) % 2) for i in range(24)],
-        "regression": [(len(s) / 3, "" if i % 6 == 0 else i) for i, s in enumerate(SMILES)],
-    }[kind]
-    header = ("smiles", "a", "b<")[: 1 + len(columns[0])]
-    rows = [(smiles, *cells) for smiles, cells in zip(SMILES, columns, strict=True)]
-    return [write_csv(folder / "molecules.csv", header, rows)]
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """One run of each kind, with its report."""
-    root = tmp_path_factory.mktemp("runs")
-    found = {"nodes": made(root / "nodes", make_nodes(root / "graph"), command="a <command>")}
-    for kind in KINDS[1:]:
-        places = make_molecules(root / f"{kind}-data", kind)
-        target = ("a",) if kind == "classification" else ("a", "b<")
-        members = 2 if kind == "regression" else 1
-        found[kind] = made(
-            root / kind, places, target=target, split="0.5,0.25,0.25", ensemble=members
-        )
-    for run, opened in found.values():
-        write_report(run, opened)
-    return {name: run for name, (run, _) in found.items()}
-
-
-def page(run):
-    return (run.folder / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,10 +40,16 @@ SECTIONS = {
     "nodes": ("Confusion matrix", "Each class", "ROC curve", "Calibration", "Balance"),
     "classification": ("Confusion matrix", "Each class", "ROC curve", "Calibration", "Balance"),
     "multilabel": ("Labels", "average precision", "ROC curve", "Calibration", "Balance"),
-    "regression": ("Predicted against true", "Errors", "Values", "2 members"),
+    "regression": (
+        "Predicted against observed",
+        "Errors",
+        "2 members",
+        "3 epochs each",
+        "Behind ±, the standard deviation over the members",
+    ),
 }
 EVERYWHERE = (
-    "Learning curves", "Map of the embeddings", "Worst mistakes", "All metrics", "Settings",
+    "Learning curves", "Map of the embeddings", "Worst errors", "All metrics", "Settings",
     "differ from the preset default", "SHA-256", "versions", "command",
 )  # fmt: skip
 
@@ -170,20 +105,6 @@ def test_the_command_says_where_the_report_is(runs):
     assert page(runs["nodes"]) == before
 
 
-def test_hostile_names_are_shown_and_do_no_harm(runs):
-    for kind in ("nodes", "classification", "multilabel"):
-        text = page(runs[kind])
-        assert not set(Page(text).tags) & {"script", "name"}
-        assert "\x01" not in text
-    words = Page(page(runs["nodes"])).words
-    assert "<script>alert(1)</script>" in words.replace(" ", "")
-    assert "$x_" in words
-    assert "名前" in words
-    assert "a <command>" in words
-    assert "<i>" in words
-    assert "b<" in Page(page(runs["multilabel"])).words
-
-
 def test_colours_follow_the_mode_of_the_page(runs):
     for kind in KINDS:
         check_colours(page(runs[kind]))
@@ -212,9 +133,9 @@ def test_without_its_data_the_map_is_left_out_with_a_sentence(runs, kind, tmp_pa
     place = runs[kind].source.places[0]
     (copy / "recipe.json").write_text(recipe.replace(place, place + "-gone"), encoding="utf-8")
     parsed = Page(write_report(open_run(copy)).read_text(encoding="utf-8"))
-    assert "The data cannot be had any more, so there is no map of the embeddings" in parsed.words
+    assert "The data are unavailable, so there is no map of the embeddings" in parsed.words
     assert "Map of the embeddings" not in parsed.words
-    assert "Worst mistakes" in parsed.words
+    assert "Worst errors" in parsed.words
 
 
 @pytest.mark.parametrize("name", ["history.csv", "predictions.csv"])
@@ -249,11 +170,11 @@ def test_parts_without_rows_and_a_single_epoch_are_no_obstacle(tmp_path):
 def test_results_are_read_back_as_they_were_written(runs):
     run = runs["regression"]
     model = run.model()
-    results = read_results(run, model.task)
+    results = RunResults.from_folder(run, model.task)
     problem = open_problem(run.source, run.recipe).problem
     prediction = model.predict_problem(problem)
     np.testing.assert_allclose(results.predicted, prediction.mean, rtol=1e-6)
-    np.testing.assert_allclose(results.spread, prediction.spread, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(results.std, prediction.spread, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(results.truth, problem.truth.numpy(), rtol=1e-6)
     assert results.rows("test").tolist() == sorted(problem.split.test.tolist())
     assert [len(history.epoch) for history in results.history] == run.metrics["epochs"]
@@ -279,28 +200,25 @@ def test_embeddings_are_what_the_last_layer_meets(runs):
     assert_close(last, network.propagate(x, operators))
 
 
-def test_the_worst_mistakes_come_first(runs):
+def test_the_worst_errors_come_first(runs):
     run = runs["regression"]
-    results = read_results(run, run.model().task)
+    results = RunResults.from_folder(run, run.model().task)
     rows = results.rows("test")
     error = np.abs(results.predicted - results.truth)[rows] / np.nanstd(results.truth, axis=0)
-    worst = worst_mistakes(results, most=100)
+    worst = worst_errors(results, most=100)
     assert worst[0].row == rows[np.nanmax(error, axis=1).argmax()]
     assert len(worst) == np.isfinite(error).sum()
     run = runs["nodes"]
-    results = read_results(run, run.model().task)
-    for mistake in worst_mistakes(results):
-        assert mistake.true != mistake.predicted
-        assert results.subset[mistake.row] == "test"
+    results = RunResults.from_folder(run, run.model().task)
+    for error in worst_errors(results):
+        assert error.observed != error.predicted
+        assert results.subset[error.row] == "test"
 
 
-def test_markup_escapes_what_is_not_markup():
-    assert element("p", "a<b", element("b", "&"), class_='"') == (
-        '<p class="&quot;">a&lt;b<b>&amp;</b></p>'
-    )
-    assert "a_<wbr>b&lt;" in table(("x", "y"), [("a_b<", "1_2")], label="<")
-    assert "1_2" in table(("x", "y"), [("a_b<", "1_2")], label="<")
+def test_long_names_are_cut_in_the_middle_and_may_break_at_their_joints():
     assert shortened("one\ntwo\x00 three", 9) == "one t…ree"
+    assert joints("a_b/c.d e-f 1.5") == ["a_", "b/", "c.", "d e-", "f 1.", "5"]
+    assert "".join(joints("_x__y/")) == "_x__y/"
 
 
 def test_numbers_are_written_for_people():

@@ -241,7 +241,7 @@ def test_the_column_that_told_the_split_never_becomes_a_feature(graph_folder, tm
     assert jobs.evaluate(run.folder)["test"] == run.metrics["test"]
     (run.folder / "report.html").unlink()
     jobs.resume(run.folder)
-    assert "cannot be had any more" not in (run.folder / "report.html").read_text()
+    assert "The data are unavailable" not in (run.folder / "report.html").read_text()
 
 
 def test_a_run_is_trained_by_one_process_at_a_time(graph_folder, tmp_path):

@@ -17,7 +17,7 @@ from edgewise.cli.progress import progress_bar
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from edgewise.paper.tables import Table
+    from edgewise.paper.tables import PaperTable
     from edgewise.runs.checkpoint import OnEpoch
     from edgewise.training import Epoch
 
@@ -36,7 +36,7 @@ class Console:
         if not self.quiet and not self.as_json:
             typer.echo(text)
 
-    def table(self, table: "Table") -> None:
+    def table(self, table: "PaperTable") -> None:
         """A table: drawn within the width of a terminal, Markdown in a pipe or a log."""
         from rich.console import Console as Terminal
 

@@ -67,7 +67,8 @@ def classes(
     """Draw the classes of the training subsets: Figure 2 of the paper."""
     from edgewise.data.citation import load_citation
     from edgewise.data.splits import random_split
-    from edgewise.plots import class_counts, draw_class_distributions
+    from edgewise.paper.class_balance import write_class_balance
+    from edgewise.paper.networks import class_counts
 
     counts = {}
     for name in names or ["cora", "citeseer", "pubmed"]:
@@ -77,5 +78,5 @@ def classes(
         counts[name] = class_counts(graph, training)
         shown = ", ".join(f"{label} {count}" for label, count in counts[name].items())
         typer.echo(f"{name}: {len(training)} training nodes: {shown}")
-    draw_class_distributions(counts, output)
+    write_class_balance(counts, output)
     typer.echo(f"wrote {output}")

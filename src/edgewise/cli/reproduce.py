@@ -42,13 +42,13 @@ def reproduce(
     from edgewise.paper.networks import count_networks
     from edgewise.paper.output import all_tables, write_output
     from edgewise.paper.printed import SPLITS, TITLES
-    from edgewise.paper.results import Results
+    from edgewise.paper.result_store import ResultStore
 
     console = Console(quiet=quiet)
     if out is not None and out.exists() and not out.is_dir():
         raise EdgewiseError(f"{out} is a file; name a folder for page, tables and figure")
     asked = plan(dataset or list(RUNS), rows or (), runs, protocol or PROTOCOLS, split or SPLITS)
-    found = Results(results)
+    found = ResultStore(results)
     if runs != 0:
         found.check_writable()
     if found.outdated:

@@ -9,19 +9,19 @@ from rich.table import Table as Drawing
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from edgewise.paper.tables import Table
+    from edgewise.paper.tables import PaperTable
 
 _BETWEEN = 3  # characters that a column takes beyond its words
 
 
-def drawn_for_terminal(table: "Table", width: int) -> Group:
+def drawn_for_terminal(table: "PaperTable", width: int) -> Group:
     """A table and its notes, to be printed by a console of rich of that many characters."""
     title = Text(f"\n{table.title}", style="bold")
     parts = [_drawn(table, columns) for columns in _groups(table, width)]
     return Group(title, *parts, *(Text(note, style="dim") for note in table.notes))
 
 
-def _groups(table: "Table", width: int) -> list[list[int]]:
+def _groups(table: "PaperTable", width: int) -> list[list[int]]:
     """The columns of numbers, cut where they would not fit beside the names of the rows."""
     cells = zip(table.header, *table.rows, strict=True)
     name, *sizes = (max(len(_styled(cell)) for cell in column) + _BETWEEN for column in cells)
@@ -36,7 +36,7 @@ def _groups(table: "Table", width: int) -> list[list[int]]:
     return groups
 
 
-def _drawn(table: "Table", columns: list[int]) -> Drawing:
+def _drawn(table: "PaperTable", columns: list[int]) -> Drawing:
     drawing = Drawing(box=box.SIMPLE_HEAD)
     drawing.add_column(table.header[0])
     for place in columns:

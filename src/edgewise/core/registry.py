@@ -52,6 +52,9 @@ class Registry(Generic[Thing]):
     def __contains__(self, name: object) -> bool:
         return name in self._homes or name in self._things
 
+    def __len__(self) -> int:
+        return len(self.names)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 

@@ -6,7 +6,7 @@ Flags, config files, estimators, saved files and the report follow from these de
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, cast
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS
@@ -298,7 +298,7 @@ def refuse_foreign(given: Collection[str], owner: str, takes: Collection[str], w
 
 def _checked(one: "Field[Any]", value: Any) -> Any:
     """The value in the field's type, or a sentence."""
-    limits, wanted = one.metadata, one.type
+    limits, wanted = one.metadata, cast(Any, one.type)
     if wanted == tuple[str, ...]:
         items = (value,) if isinstance(value, str) else value
         if isinstance(items, list | tuple) and all(isinstance(item, str) for item in items):
@@ -307,11 +307,10 @@ def _checked(one: "Field[Any]", value: Any) -> Any:
     if wanted == int | None and value is None:
         return None
     number = wanted in (int, float, int | None)
-    right = {bool: bool, str: str, float: int | float}.get(wanted, int)  # type: ignore[call-overload]
+    right = {bool: bool, str: str, float: int | float}.get(wanted, int)
     if not isinstance(value, right) or (number and isinstance(value, bool)):
         name = {bool: "true or false", str: "a word", float: "a number"}.get(
-            wanted,  # type: ignore[call-overload]
-            "a whole number",
+            wanted, "a whole number"
         )
         raise EdgewiseError(f"{one.name} = {value!r} is not {name}")
     choices = limits["choices"]

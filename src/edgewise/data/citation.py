@@ -68,7 +68,7 @@ def load_citation(name: str) -> tuple[Graph, CitationNotes]:
 
 
 @dataclass(frozen=True)
-class PaperTable:
+class Papers:
     """The papers of a node file, in its order."""
 
     ids: tuple[str, ...]
@@ -76,7 +76,7 @@ class PaperTable:
     labels: tuple[str, ...]
 
 
-def parse_content(data: bytes, path: Path) -> PaperTable:
+def parse_content(data: bytes, path: Path) -> Papers:
     """Read lines of ``id <tab> 0/1 ... <tab> label``, every line with as many words."""
     ids, labels = [], []
     rows: list[np.ndarray] = []
@@ -95,7 +95,7 @@ def parse_content(data: bytes, path: Path) -> PaperTable:
         labels.append(paper[2])
     if not rows:
         raise EdgewiseError(f"{path} is empty; expected one paper per line")
-    return PaperTable(tuple(ids), np.stack(rows).astype(np.float32), tuple(labels))
+    return Papers(tuple(ids), np.stack(rows).astype(np.float32), tuple(labels))
 
 
 def _content_row(line: bytes) -> tuple[str, np.ndarray, str] | None:
@@ -126,7 +126,7 @@ def parse_cites(text: str, path: Path) -> list[tuple[str, str]]:
     return pairs
 
 
-def parse_pubmed_nodes(text: str, path: Path) -> PaperTable:
+def parse_pubmed_nodes(text: str, path: Path) -> Papers:
     """Read ``id label=k word=value ... summary=...`` below two lines that name the words."""
     lines = text.splitlines()
     header = lines[1].split("\t") if len(lines) > 1 else []
@@ -150,7 +150,7 @@ def parse_pubmed_nodes(text: str, path: Path) -> PaperTable:
                 f"{path}:{row + 3}: expected 'id label=k word=value ...' ({error}), "
                 f"got {line[:40]!r}"
             ) from error
-    return PaperTable(tuple(ids), features, tuple(labels))
+    return Papers(tuple(ids), features, tuple(labels))
 
 
 def parse_pubmed_cites(text: str, path: Path) -> list[tuple[str, str]]:
@@ -168,7 +168,7 @@ def parse_pubmed_cites(text: str, path: Path) -> list[tuple[str, str]]:
 
 
 def _assemble(
-    nodes: PaperTable, pairs: Sequence[tuple[str, str]], header: int, content: StoredFile
+    nodes: Papers, pairs: Sequence[tuple[str, str]], header: int, content: StoredFile
 ) -> tuple[Graph, CitationNotes]:
     position = {paper: i for i, paper in enumerate(nodes.ids)}
     kept, unknown, to_self = [], [], []

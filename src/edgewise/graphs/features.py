@@ -65,8 +65,12 @@ class SparseFeatures:
 
     def to(self, device: torch.device | str) -> "SparseFeatures":
         """The same features on a device."""
-        tensors = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
-        return replace(self, **tensors)
+        moved: dict[str, Any] = {
+            name: value.to(device)
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor)
+        }
+        return replace(self, **moved)
 
     def dropped(self, p: float, key: int) -> "SparseFeatures":
         """A copy in which each stored number is zero with probability ``p``."""

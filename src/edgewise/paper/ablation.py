@@ -2,16 +2,17 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from edgewise.paper.printed import BASELINE, CITATION, SPLITS, TABLE_2, TITLES
-from edgewise.paper.results import Results
+from edgewise.paper.result_store import ResultStore
 from edgewise.paper.summary import Difference, difference
-from edgewise.report.markup import Markup, element
-from edgewise.report.theme import COLOUR, GLYPHS, chart, framed, legend, panels
+from edgewise.report.blocks import CaptionedFigure, Key
+from edgewise.report.theme import COLOUR, GLYPHS, axes_in_row, chart
 from edgewise.report.wording import MINUS
 
 # From the top: what is added to the baseline, and the row that has it and nothing else.
@@ -36,22 +37,28 @@ _LEAST = 1.5  # points to either side of zero, that a scale has at least
 Gains = dict[tuple[str, str, str], Difference]  # by protocol, splitting and row
 
 
-def ablation_section(results: Results) -> Markup:
+@dataclass(frozen=True)
+class DrawnGains:
+    """A data set, what its intervals say, and a figure for each splitting."""
+
+    title: str
+    text: str
+    figures: tuple[CaptionedFigure, ...]
+
+
+def ablation_content(results: ResultStore) -> dict[str, Any]:
     """Two figures for each data set, one for each splitting."""
-    parts = []
-    for dataset in CITATION:
-        gains = known_gains(results, dataset)
-        if gains:
-            figures = [_figure(gains, dataset, split) for split in SPLITS if _has(gains, split)]
-            parts += [
-                element("h3", TITLES[dataset]),
-                element("p", _told(gains)),
-                element("div", *figures, class_="pair"),
-            ]
-    if not parts:
-        nothing = "No row and its baseline have been run yet, so there is nothing to compare."
-        return element("div", element("p", nothing, class_="note"))
-    return element("div", element("p", _MEANING), *parts, element("p", _CAUTION, class_="note"))
+    found = {dataset: known_gains(results, dataset) for dataset in CITATION}
+    datasets = [
+        DrawnGains(
+            TITLES[dataset],
+            _told(gains),
+            tuple(_figure(gains, dataset, split) for split in SPLITS if _has(gains, split)),
+        )
+        for dataset, gains in found.items()
+        if gains
+    ]
+    return {"meaning": _MEANING, "datasets": datasets, "caution": _CAUTION}
 
 
 _MEANING = (
@@ -70,7 +77,7 @@ _CAUTION = (
 )
 
 
-def known_gains(results: Results, dataset: str) -> Gains:
+def known_gains(results: ResultStore, dataset: str) -> Gains:
     """What is known of each component on a data set, with either loss."""
     rows = [row + star for row in COMPONENTS.values() for star in LOSSES]
     gains = {
@@ -116,8 +123,8 @@ def limits(gains: Sequence[Difference]) -> tuple[float, float]:
     return min(lows) - margin, max(highs) + margin
 
 
-def _figure(gains: Gains, dataset: str, split: str) -> Markup:
-    drawn, both = panels(2, height=4.1)
+def _figure(gains: Gains, dataset: str, split: str) -> CaptionedFigure:
+    drawn, both = axes_in_row(2, height=4.1)
     low, high = limits(list(gains.values()))
     both[0].set_xlim(low, high)
     both[0].set_ylim(_PLACES[-1] + 0.55, _PLACES[0] - 0.55)
@@ -138,13 +145,13 @@ def _figure(gains: Gains, dataset: str, split: str) -> Markup:
     drawn.supxlabel("percentage points", fontsize=9, color=COLOUR["muted"])
     shown = [p for p in _MARKS if any((p, split) == key[:2] for key in gains)]
     keys = [
-        (_MARKS[p][0], GLYPHS[_MARKS[p][1]], f"{p} split{'s' if p == 'random' else ''}")
+        Key(_MARKS[p][0], GLYPHS[_MARKS[p][1]], f"{p} split{'s' if p == 'random' else ''}")
         for p in shown
     ]
-    keys.append(("muted", "ring", "paper"))
+    keys.append(Key("muted", "ring", "paper"))
     label = f"What components add on {TITLES[dataset]}, {split}; the numbers are in the tables"
     picture = chart(drawn, f"ablation-{dataset}-{split}", label)
-    return framed(f"{TITLES[dataset]}, {split}", picture, legend(keys))
+    return CaptionedFigure(f"{TITLES[dataset]}, {split}", picture, keys)
 
 
 def _draw_ours(axes: Axes, gain: Difference, place: float, protocol: str) -> None:

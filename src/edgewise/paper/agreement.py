@@ -18,18 +18,16 @@ from edgewise.paper.printed import (
     TABLE_3,
     TITLES,
 )
-from edgewise.paper.results import Results
+from edgewise.paper.result_store import ResultStore
 from edgewise.paper.summary import cell
-from edgewise.report.markup import Markup, element
+from edgewise.report.blocks import CaptionedFigure, Key
 from edgewise.report.theme import (
     COLOUR,
     GLYPHS,
     MARKERS,
+    axes_in_row,
     chart,
     figure,
-    framed,
-    legend,
-    panels,
     series,
 )
 from edgewise.report.wording import count
@@ -53,17 +51,14 @@ class Pair:
     ours: float
 
 
-def agreement_section(results: Results) -> Markup:
+def agreement_content(results: ResultStore) -> dict[str, Any]:
     """A scatter plot for each protocol of Table 2, a dot plot for each data set of Table 3."""
     nodes = [_scatter(found, p) for p in ("fixed", "random") if (found := pairs(results, p))]
     molecules = [_dots(results, d) for d in MOLECULES if _molecule_rows(results, d)]
-    parts = [element("div", *some, class_="pair") for some in (nodes, molecules) if some]
-    if not parts:
-        parts = [element("p", "No cell of Table 2 or 3 has been run yet.", class_="note")]
-    return element("div", *parts, class_="stack")
+    return {"groups": [group for group in (nodes, molecules) if group]}
 
 
-def pairs(results: Results, protocol: str) -> list[Pair]:
+def pairs(results: ResultStore, protocol: str) -> list[Pair]:
     """Every cell of Table 2 that has runs."""
     found = []
     for dataset in CITATION:
@@ -76,7 +71,7 @@ def pairs(results: Results, protocol: str) -> list[Pair]:
     return found
 
 
-def _scatter(found: list[Pair], protocol: str) -> Markup:
+def _scatter(found: list[Pair], protocol: str) -> CaptionedFigure:
     drawn, axes = figure(height=4.0)
     for pair in found:
         place = CITATION.index(pair.dataset)
@@ -97,12 +92,14 @@ def _scatter(found: list[Pair], protocol: str) -> Markup:
     axes.set_ylabel("our mean, %")
     present = [d for d in CITATION if any(pair.dataset == d for pair in found)]
     keys = [
-        (series(CITATION.index(d)), GLYPHS[MARKERS[CITATION.index(d)]], TITLES[d]) for d in present
+        Key(series(CITATION.index(d)), GLYPHS[MARKERS[CITATION.index(d)]], TITLES[d])
+        for d in present
     ]
-    keys += [("muted", "dot", "dense"), ("muted", "ring", "sparse"), ("muted", "dashes", "equal")]
+    shapes = {"dot": "dense", "ring": "sparse", "dashes": "equal"}
+    keys += [Key("muted", shape, words) for shape, words in shapes.items()]
     title = f"Table 2, {protocol} split{'s' if protocol == 'random' else ''}"
     picture = chart(drawn, f"agreement-{protocol}", f"{title}: {_told(found)}")
-    return framed(title, picture, legend(keys), element("p", _told(found)))
+    return CaptionedFigure(title, picture, keys, [_told(found)])
 
 
 def _told(found: list[Pair]) -> str:
@@ -117,12 +114,12 @@ def _told(found: list[Pair]) -> str:
     )
 
 
-def _molecule_rows(results: Results, dataset: str) -> list[str]:
+def _molecule_rows(results: ResultStore, dataset: str) -> list[str]:
     return [r for r in ROWS_3 if cell(results, "test", dataset, "molecules", "random", r).runs]
 
 
-def _dots(results: Results, dataset: str) -> Markup:
-    drawn, both = panels(2, height=2.5)
+def _dots(results: ResultStore, dataset: str) -> CaptionedFigure:
+    drawn, both = axes_in_row(2, height=2.5)
     both[0].set_ylim(len(ROWS_3) - 0.5, -0.5)
     both[0].set_yticks(range(len(ROWS_3)), list(ROWS_3))
     for axes, part in zip(both, _PARTS, strict=True):
@@ -134,20 +131,20 @@ def _dots(results: Results, dataset: str) -> Markup:
             ours = cell(results, part, dataset, "molecules", "random", row)
             printed = TABLE_3[row, dataset, part]
             if ours.runs:
-                _dot(axes, ours.mean, ours.spread, place - 0.15, ours=True)
-            _dot(axes, printed.mean, printed.spread, place + 0.15, ours=False)
+                _dot(axes, ours.mean, ours.std, place - 0.15, ours=True)
+            _dot(axes, printed.mean, printed.std, place + 0.15, ours=False)
     drawn.supxlabel(_METRIC[dataset], fontsize=9, color=COLOUR["muted"])
-    keys = [("series-0", "dot", "ours"), ("muted", "ring", "paper")]
+    keys = [Key("series-0", "dot", "ours"), Key("muted", "ring", "paper")]
     told = f"Table 3, {TITLES[dataset]}"
     picture = chart(drawn, f"agreement-{dataset}", f"{told}; the numbers are in the table")
     note = "Lines are one standard deviation to either side."
-    return framed(told, picture, legend(keys), element("p", note))
+    return CaptionedFigure(told, picture, keys, [note])
 
 
-def _dot(axes: Axes, mean: float, spread: float, y: float, *, ours: bool) -> None:
+def _dot(axes: Axes, mean: float, std: float, y: float, *, ours: bool) -> None:
     colour = COLOUR["series-0" if ours else "muted"]
-    if not math.isnan(spread):
-        axes.plot([mean - spread, mean + spread], [y, y], color=colour, linewidth=1.6)
+    if not math.isnan(std):
+        axes.plot([mean - std, mean + std], [y, y], color=colour, linewidth=1.6)
     inside = colour if ours else COLOUR["paper"]
     edge: dict[str, Any] = {"markeredgecolor": colour, "markeredgewidth": 1.2}
     axes.plot([mean], [y], "o", markersize=5, markerfacecolor=inside, **edge)

@@ -15,7 +15,7 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.graphs.graph import Graph
 from edgewise.kernels.backend import set_num_threads
 from edgewise.paper.experiments import Data, Experiment, load_data, run_experiment
-from edgewise.paper.results import Results
+from edgewise.paper.result_store import ResultStore
 
 # Finished, to do, the experiment that has just ended, and the seconds that are probably left.
 OnResult = Callable[[int, int, Experiment, float], None]
@@ -24,7 +24,7 @@ _loaded: dict[str, Data] = {}  # in a worker process: its data
 
 def run_all(
     experiments: Sequence[Experiment],
-    results: Results,
+    results: ResultStore,
     jobs: int,
     on_result: OnResult,
     stop: Callable[[], bool] = lambda: False,
@@ -32,7 +32,7 @@ def run_all(
     """Run what is missing, one data set after the other; each result is written at once.
 
     Returns:
-        A sentence for each data set that could not be had, and for each run that failed.
+        A sentence for each data set that is unavailable, and for each run that failed.
     """
     missing = results.missing(experiments)
     failed: list[str] = []

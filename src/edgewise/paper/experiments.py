@@ -58,10 +58,10 @@ class Experiment:
     def settings(self) -> Settings:
         """The paper's settings for this row; runs differ in seeds alone."""
         split_seed = 0 if self.protocol == "fixed" else self.run
-        seeds = {"seed": self.run, "split_seed": split_seed, "split": self.split}
+        seeds: dict[str, Any] = {"seed": self.run, "split_seed": split_seed, "split": self.split}
         if self.table == 2:
             name, weighted = self.row.removesuffix("*"), self.row.endswith("*")
-            variant = {"weighted": weighted, **asdict(VARIANTS[name])}
+            variant: dict[str, Any] = {"weighted": weighted, **asdict(VARIANTS[name])}
             return make_settings("node", "paper", **variant, **seeds)
         implied = {"directed": False}
         return make_settings("graph", "paper", implied=implied, **ROWS[self.row].settings, **seeds)

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+from torch import Tensor
+
 from edgewise.core.errors import EdgewiseError
 from edgewise.data.citation import load_citation
 from edgewise.data.splits import random_split
+from edgewise.graphs.graph import Graph
 from edgewise.paper.printed import CITATION
-from edgewise.plots import class_counts
 
 Size = tuple[int, int, int, int]  # nodes, edges, features, classes
 
@@ -22,7 +25,7 @@ class Networks:
 
 
 def count_networks(datasets: Sequence[str] = CITATION) -> Networks:
-    """Read the networks one after the other; one that cannot be had is left out."""
+    """Read the networks one after the other; one that is unavailable is left out."""
     sizes: dict[str, Size] = {}
     training_classes: dict[str, dict[str, int]] = {}
     unavailable: dict[str, str] = {}
@@ -37,3 +40,12 @@ def count_networks(datasets: Sequence[str] = CITATION) -> Networks:
         sizes[dataset] = (graph.num_nodes, graph.num_edges, graph.num_features, len(classes))
         training_classes[dataset] = classes
     return Networks(sizes, training_classes, unavailable)
+
+
+def class_counts(graph: Graph, rows: Tensor) -> dict[str, int]:
+    """How many of these nodes each class has, by class name."""
+    if graph.y is None or graph.class_names is None:
+        raise EdgewiseError("the graph has no classes to count; give it y and class_names")
+    labels = graph.y[rows]
+    counts = torch.bincount(labels[labels >= 0], minlength=len(graph.class_names)).tolist()
+    return dict(zip(graph.class_names, counts, strict=True))

@@ -7,7 +7,7 @@ class Printed(NamedTuple):
     """A mean and a standard deviation, as printed."""
 
     mean: float
-    spread: float
+    std: float
 
 
 CITATION = ("cora", "citeseer", "pubmed")

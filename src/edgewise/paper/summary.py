@@ -1,4 +1,4 @@
-"""Means, spreads and paired differences of results."""
+"""Means, standard deviations and paired differences of results."""
 
 import math
 import statistics
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from scipy.stats import t as student
 
 from edgewise.paper.printed import BASELINE, Printed
-from edgewise.paper.results import Results
+from edgewise.paper.result_store import ResultStore
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Cell:
     """The mean over runs and their standard deviation."""
 
     mean: float
-    spread: float
+    std: float
     runs: int
 
 
@@ -38,27 +38,29 @@ class Difference:
         return self.low > 0 or self.high < 0
 
 
-def cell(results: Results, part: str, dataset: str, split: str, protocol: str, row: str) -> Cell:
+def cell(
+    results: ResultStore, part: str, dataset: str, split: str, protocol: str, row: str
+) -> Cell:
     """A cell of a table; no runs where nothing is known."""
     return summarise(results.values(part, dataset, split, protocol, row).values())
 
 
 def summarise(scores: Iterable[float]) -> Cell:
-    """Mean and spread of scores; NaN where there are too few of them."""
+    """Mean and standard deviation of scores; NaN where there are too few of them."""
     values = list(scores)
     if not values:
         return Cell(math.nan, math.nan, 0)
-    spread = statistics.stdev(values) if len(values) > 1 else math.nan
-    return Cell(statistics.fmean(values), spread, len(values))
+    std = statistics.stdev(values) if len(values) > 1 else math.nan
+    return Cell(statistics.fmean(values), std, len(values))
 
 
 def reached(found: Cell, printed: Printed) -> bool:
     """Whether an accuracy is no lower than the paper's mean less twice its standard deviation."""
-    return 100 * found.mean >= printed.mean - 2 * printed.spread
+    return 100 * found.mean >= printed.mean - 2 * printed.std
 
 
 def difference(
-    results: Results, dataset: str, split: str, protocol: str, row: str, baseline: str = ""
+    results: ResultStore, dataset: str, split: str, protocol: str, row: str, baseline: str = ""
 ) -> Difference:
     """How much better a row is than its baseline in the test part, run by run."""
     ours = results.values("test", dataset, split, protocol, row)

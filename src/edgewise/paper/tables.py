@@ -20,7 +20,7 @@ from edgewise.paper.printed import (
     TITLES,
     Printed,
 )
-from edgewise.paper.results import Results
+from edgewise.paper.result_store import ResultStore
 from edgewise.paper.summary import Cell, Difference, cell, difference, reached
 from edgewise.report.wording import count
 
@@ -32,7 +32,7 @@ PROTOCOL = {
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A title, a header, rows of words, and what is to be said below; ``**`` marks bold words."""
 
     name: str  # of its file
@@ -53,7 +53,7 @@ class Table:
         return text.getvalue()
 
 
-def table_1(sizes: Mapping[str, Size]) -> Table:
+def table_1(sizes: Mapping[str, Size]) -> PaperTable:
     """The citation networks that could be read, counted as they are read."""
     datasets = [dataset for dataset in CITATION if dataset in sizes]
     rows = []
@@ -69,15 +69,15 @@ def table_1(sizes: Mapping[str, Size]) -> Table:
         "features and of papers by themselves, which are dropped."
     )
     header = ("", *(TITLES[dataset] for dataset in datasets))
-    return Table("table-1", "Table 1: the citation networks", header, tuple(rows), (note,))
+    return PaperTable("table-1", "Table 1: the citation networks", header, tuple(rows), (note,))
 
 
 def table_2(
-    results: Results,
+    results: ResultStore,
     protocol: str,
     datasets: Sequence[str] = CITATION,
     shown: Sequence[str] = ROWS_2,
-) -> Table:
+) -> PaperTable:
     """Accuracy of the rows, the paper's in brackets."""
     columns = [(dataset, split) for dataset in datasets for split in SPLITS]
     rows = []
@@ -98,10 +98,12 @@ def table_2(
     )
     header = ("", *(f"{TITLES[dataset]} {split}" for dataset, split in columns))
     title = f"Table 2, {protocol} split{'s' if protocol == 'random' else ''}"
-    return Table(f"table-2-{protocol}", title, header, tuple(rows), (note,))
+    return PaperTable(f"table-2-{protocol}", title, header, tuple(rows), (note,))
 
 
-def comparisons(results: Results, protocol: str, datasets: Sequence[str] = CITATION) -> Table:
+def comparisons(
+    results: ResultStore, protocol: str, datasets: Sequence[str] = CITATION
+) -> PaperTable:
     """What each row gains over its baseline, run by run."""
     columns = [(dataset, split) for dataset in datasets for split in SPLITS]
     rows = []
@@ -115,10 +117,10 @@ def comparisons(results: Results, protocol: str, datasets: Sequence[str] = CITAT
     )
     header = ("", *(f"{TITLES[dataset]} {split}" for dataset, split in columns))
     title = f"Gain over the baseline, {protocol} split{'s' if protocol == 'random' else ''}"
-    return Table(f"gains-{protocol}", title, header, tuple(rows), (note,))
+    return PaperTable(f"gains-{protocol}", title, header, tuple(rows), (note,))
 
 
-def table_3(results: Results, datasets: Sequence[str] = MOLECULES) -> Table:
+def table_3(results: ResultStore, datasets: Sequence[str] = MOLECULES) -> PaperTable:
     """Molecules: every row, the paper's in brackets."""
     columns = [(dataset, part) for dataset in datasets for part in ("validation", "test")]
     rows = []
@@ -144,14 +146,14 @@ def table_3(results: Results, datasets: Sequence[str] = MOLECULES) -> Table:
         f"{metrics}. In brackets what the paper prints.{slip if labelled else ''}"
     )
     header = ("", *(f"{TITLES[dataset]} {part}" for dataset, part in columns))
-    return Table("table-3", "Table 3: molecules", header, tuple(rows), (note,))
+    return PaperTable("table-3", "Table 3: molecules", header, tuple(rows), (note,))
 
 
 def _accuracy(found: Cell, printed: Printed) -> str:
     shown = f"({printed.mean:.1f})"
     if not found.runs:
         return f"{NOTHING} {shown}"
-    text = f"{100 * found.mean:.1f}" + _spread(100 * found.spread, 1)
+    text = f"{100 * found.mean:.1f}" + _std(100 * found.std, 1)
     return f"{f'**{text}**' if reached(found, printed) else text} {shown}"
 
 
@@ -159,10 +161,10 @@ def _score(found: Cell, printed: Printed) -> str:
     shown = f"({printed.mean:.2f})"
     if not found.runs:
         return f"{NOTHING} {shown}"
-    return f"{found.mean:.3f}{_spread(found.spread, 3)} {shown}"
+    return f"{found.mean:.3f}{_std(found.std, 3)} {shown}"
 
 
-def _spread(value: float, digits: int) -> str:
+def _std(value: float, digits: int) -> str:
     return "" if math.isnan(value) else f" ± {value:.{digits}f}"
 
 

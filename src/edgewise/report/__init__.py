@@ -1,5 +1,7 @@
 """The report of a run: one HTML file that needs nothing else, no network and no script."""
 
-from edgewise.report.page import has_report, write_report
+from edgewise.report.page import make_report
+from edgewise.report.panels import register_panel
+from edgewise.report.run_results import History, RunResults
 
-__all__ = ["has_report", "write_report"]
+__all__ = ["History", "RunResults", "make_report", "register_panel"]

@@ -3,17 +3,21 @@
 import re
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from io import BytesIO
 from typing import Any
 
 import matplotlib
 import numpy as np
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from edgewise.report.markup import Markup, as_markup, element
+from edgewise.report.blocks import Drawing
+from edgewise.report.wording import plain
 
 SERIES = 8
 STEPS = 7
@@ -25,45 +29,52 @@ GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚"
 MARKERS = "".join(GLYPHS)
 WIDTH = 4.3  # inches of a figure that fills half of a wide page, or a phone's
 
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "edgewise",
-    "text.parse_math": False,  # a class may be called $x
-    "font.family": "DejaVu Sans",  # wider than what pages are set in, so nothing will overlap
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.labelsize": 9,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
-    "text.color": COLOUR["ink"],
-    "axes.labelcolor": COLOUR["muted"],
-    "axes.titlecolor": COLOUR["ink"],
-    "axes.edgecolor": COLOUR["line"],
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.unicode_minus": True,
-    "grid.color": COLOUR["line"],
-    "grid.linewidth": 0.6,
-    "xtick.color": COLOUR["line"],
-    "ytick.color": COLOUR["line"],
-    "xtick.labelcolor": COLOUR["muted"],
-    "ytick.labelcolor": COLOUR["muted"],
-    "lines.linewidth": 1.5,
-    "lines.solid_capstyle": "round",
-}
 _ONE_AT_A_TIME = threading.Lock()
 
 
+def _style(palette: Mapping[str, str]) -> dict[Any, Any]:
+    return {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "edgewise",
+        "text.parse_math": False,  # a class may be called $x
+        "font.family": "DejaVu Sans",  # wider than what pages are set in, so nothing will overlap
+        "font.size": 9,
+        "axes.titlesize": 10,
+        "axes.labelsize": 9,
+        "xtick.labelsize": 9,
+        "ytick.labelsize": 9,
+        "figure.facecolor": "none",
+        "axes.facecolor": "none",
+        "savefig.facecolor": "none",
+        "text.color": palette["ink"],
+        "axes.labelcolor": palette["muted"],
+        "axes.titlecolor": palette["ink"],
+        "axes.edgecolor": palette["line"],
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.unicode_minus": True,
+        "grid.color": palette["line"],
+        "grid.linewidth": 0.6,
+        "xtick.color": palette["line"],
+        "ytick.color": palette["line"],
+        "xtick.labelcolor": palette["muted"],
+        "ytick.labelcolor": palette["muted"],
+        "lines.linewidth": 1.5,
+        "lines.solid_capstyle": "round",
+    }
+
+
 @contextmanager
-def drawing() -> Iterator[None]:
-    """Within it, matplotlib draws in the report's style; one report at a time, in any thread."""
+def drawing(palette: Mapping[str, str] = COLOUR) -> Iterator[None]:
+    """Within it, matplotlib draws in the report's style; one report at a time, in any thread.
+
+    Args:
+        palette: The stand-in colours of pages, or :func:`light_colours` for files of their own.
+    """
     # The way to SVG reads matplotlib's global settings and no others.
-    with _ONE_AT_A_TIME, matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+    with _ONE_AT_A_TIME, matplotlib.rc_context(_style(palette)), warnings.catch_warnings():
         # The reader's fonts draw the text, so what the measuring font lacks does not matter.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
@@ -75,7 +86,7 @@ def figure(width: float = WIDTH, height: float = 2.9) -> tuple[Figure, Axes]:
     return drawn, drawn.subplots()
 
 
-def panels(count: int, width: float = WIDTH, height: float = 2.9) -> tuple[Figure, list[Axes]]:
+def axes_in_row(count: int, width: float = WIDTH, height: float = 2.9) -> tuple[Figure, list[Axes]]:
     """An empty figure of that many inches, and its axes side by side, on the same scales."""
     drawn = Figure(figsize=(width, height), layout="constrained")
     return drawn, list(drawn.subplots(1, count, sharex=True, sharey=True, squeeze=False)[0])
@@ -93,7 +104,15 @@ def thinned(rows: np.ndarray, most: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
-def chart(drawn: Figure, name: str, label: str) -> Markup:
+@cache
+def light_colours() -> dict[str, str]:
+    """The colours of the light mode, for figures that are files of their own."""
+    style = files("edgewise.report").joinpath("templates/page.css").read_text(encoding="utf-8")
+    light, _ = style.split("@media (prefers-color-scheme: dark)")
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", light))
+
+
+def chart(drawn: Figure, name: str, label: str) -> Drawing:
     """A figure as inline SVG.
 
     Args:
@@ -103,17 +122,15 @@ def chart(drawn: Figure, name: str, label: str) -> Markup:
     """
     stream = BytesIO()
     drawn.savefig(stream, format="svg", metadata={"Date": None})
-    text = stream.getvalue().decode("utf-8")
-    size = re.search(r'viewBox="[^"]*"', text)
+    text = plain(stream.getvalue().decode("utf-8"))
+    size = re.search(r'viewBox="([^"]*)"', text)
     assert size is not None
-    body = text[text.index(">", size.end()) + 1 :]
+    body = text[text.index(">", size.end()) + 1 : text.rindex("</svg>")]
     for part in (r"<metadata>.*?</metadata>", r"<style.*?</style>", r"<!--.*?-->"):
         body = re.sub(part, "", body, flags=re.DOTALL)
     # Within tags alone: what a user's own words look like must not matter.
     body = re.sub(r"<[^>]+>", lambda tag: _in_page_form(tag.group()), body)
-    body = _with_own_ids(body, name)
-    opening = f'<svg class="chart" {size.group()} role="img" aria-label="{as_markup(label)}">'
-    return Markup(opening + body.strip())
+    return Drawing("chart", size[1], Markup(_with_own_ids(body, name).strip()), label)
 
 
 def _in_page_form(tag: str) -> str:
@@ -144,27 +161,3 @@ def _with_own_ids(body: str, name: str) -> str:
         return re.sub(r"#([^\")]+)", lambda m: f"#{own[m[1]]}", kept)
 
     return re.sub(r"<[^>]+>", renamed, body)
-
-
-def legend(keys: Sequence[tuple[str, str, str]]) -> Markup:
-    """What the colours mean.
-
-    Args:
-        keys: Colour, shape and words of each; the shape is one of line, dashes, dot, ring and
-            square, or a glyph.
-    """
-    items = []
-    for colour, shape, words in keys:
-        style = f"color:var(--{colour})"
-        key = (
-            element("i", shape, class_="glyph", style=style, aria_hidden="true")
-            if len(shape) == 1
-            else element("i", class_=shape, style=style)
-        )
-        items.append(element("li", key, element("span", words)))
-    return element("ul", *items, class_="legend")
-
-
-def framed(title: str, drawn: Markup, *below: str) -> Markup:
-    """A figure with its title and what is to be said about it."""
-    return element("figure", element("figcaption", title), drawn, *below)

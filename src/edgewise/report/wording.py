@@ -1,6 +1,7 @@
-"""Names of metrics and numbers, as people write them."""
+"""Names of metrics, numbers and other words, as people write them."""
 
 import math
+import re
 from collections.abc import Sequence
 
 NOTHING = "\u2013"  # where there is no number
@@ -24,14 +25,37 @@ METRICS = {
     "rows": "rows",
     "positives": "positives",
 }
-_SHARES = {"accuracy", "precision", "recall"}
+LAYERS = {"conv": "EGNN(C)", "attention": "EGNN(A)"}
+SHARES = {"accuracy", "precision", "recall"}  # written in percent
+# Characters that HTML cannot hold, not even escaped.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def plain(text: str) -> str:
+    """The text without characters that an HTML file cannot hold."""
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
+def shortened(text: str, length: int) -> str:
+    """One line of at most ``length`` characters, without its middle if need be."""
+    line = " ".join(plain(text).split())
+    if len(line) <= length:
+        return line
+    # Names that begin alike often differ in their ends.
+    end = length // 3
+    return line[: length - 1 - end].rstrip() + "…" + line[-end:].lstrip()
+
+
+def joints(text: str) -> list[str]:
+    """The pieces of a name, cut where it may go on in the next line: behind its punctuation."""
+    return re.split(r"(?<=\w[_./:\\-])(?=\w)", plain(text))
 
 
 def metric(name: str, value: float | int | None) -> str:
     """A metric's value: shares in percent, counts whole, errors with three digits that count."""
     if value is None or math.isnan(value):
         return NOTHING
-    if name in _SHARES:
+    if name in SHARES:
         return share(value)
     if name in ("rows", "positives"):
         return f"{int(value):,}"
@@ -57,6 +81,11 @@ def number(value: float) -> str:
     else:
         text = f"{size:.{3 if size < 10 else 2 if size < 100 else 1}f}"
     return MINUS + text if value < 0 else text
+
+
+def signed(value: float) -> str:
+    """A difference, with its sign."""
+    return f"{'+' if value > 0 else ''}{number(value)}"
 
 
 def listed(numbers: Sequence[int]) -> str:

@@ -36,7 +36,7 @@ def write_outputs(
     prediction = model.predict(problem.data)
     columns = {
         **problem.unit.row_columns(problem),
-        "split": _subset_of_row(problem.split, len(truth)),
+        "split": part_of_row(problem.split, len(truth)),
         **task.compared_columns(prediction, truth),
     }
     model.save(run.folder)
@@ -64,7 +64,7 @@ def write_outputs(
     return Trained(model, prediction, tuple(fittings), metrics)
 
 
-def _subset_of_row(split: Split, count: int) -> list[str]:
+def part_of_row(split: Split, count: int) -> list[str]:
     subset = [""] * count
     for name, rows in split.parts().items():
         for row in rows.tolist():

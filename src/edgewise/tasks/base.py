@@ -14,6 +14,18 @@ from edgewise.core.registries import TASKS
 from edgewise.core.settings import TrainingSettings
 from edgewise.data.tables import Table
 from edgewise.tasks.metrics import Metrics
+from edgewise.tasks.records import (
+    BinaryQuestion,
+    CalibrationPairs,
+    Cells,
+    ClassCount,
+    Group,
+    Outcomes,
+    ValuePairs,
+    ValueStatistics,
+    WorstError,
+    target_columns,
+)
 
 Columns = dict[str, list[str]]  # of a table, by name
 
@@ -45,6 +57,13 @@ class Task:
     settings: ClassVar[frozenset[str]] = frozenset()  # those that are this task's to take
     role: ClassVar[str]  # in scikit-learn's words: Classifier or Regressor
     single_label: ClassVar[bool] = False  # one of several classes for each row
+    panels: ClassVar[tuple[str, ...]] = (  # of a report, by their names
+        *("learning", "embeddings", "worst-errors", "metrics", "settings", "provenance"),
+    )
+    output_word: ClassVar[str] = "target"
+    output_metrics: ClassVar[tuple[str, ...]] = ()  # columns of the table of outputs
+    per_output: ClassVar[str] = "per_target"  # where the metrics of each are
+    error_is_probability: ClassVar[bool] = True
 
     # Reading.
 
@@ -165,6 +184,65 @@ class Task:
         """Truth and prediction side by side."""
         return self.observed_columns(truth) | self.predicted_columns(prediction)
 
+    def read_columns(self, cells: Cells) -> Outcomes:
+        """Truth, predictions and standard deviations from columns that were written."""
+        raise NotImplementedError
+
+    # For the report: plain data. A method gives nothing where its question makes no sense.
+
+    def describe(self) -> str:
+        """The task as the beginning of a sentence."""
+        return f"{self.name.capitalize()} of {self.listed_names()}"
+
+    def shown_std(self, predicted: np.ndarray, std: np.ndarray) -> np.ndarray:
+        """Of the standard deviations of all outputs, those that are shown."""
+        return std
+
+    def listed_names(self, most: int = 4) -> str:
+        """The predicted columns in words."""
+        shown = ", ".join(self.names[:most])
+        return shown if len(self.names) <= most else f"{shown} and {len(self.names) - most} more"
+
+    def class_counts(self, truth: np.ndarray) -> tuple[ClassCount, ...]:
+        """How often each class or label occurs in these rows."""
+        return ()
+
+    def value_statistics(self, truth: np.ndarray) -> tuple[ValueStatistics, ...]:
+        """Mean, standard deviation and range of each target in these rows."""
+        return ()
+
+    def binary_questions(
+        self, truth: np.ndarray, predicted: np.ndarray
+    ) -> tuple[BinaryQuestion, ...]:
+        """The questions whose ROC curve can be drawn: both answers occur."""
+        return ()
+
+    def calibration_pairs(
+        self, truth: np.ndarray, predicted: np.ndarray
+    ) -> CalibrationPairs | None:
+        """What calibration is measured on."""
+        return None
+
+    def confusion(self, truth: np.ndarray, predicted: np.ndarray) -> np.ndarray | None:
+        """Rows of each true class (down) that were predicted as each class (across)."""
+        return None
+
+    def value_pairs(self, truth: np.ndarray, predicted: np.ndarray) -> tuple[ValuePairs, ...]:
+        """Observed and predicted values of each target."""
+        return ()
+
+    def worst_errors(
+        self, truth: np.ndarray, predicted: np.ndarray, rows: np.ndarray, most: int
+    ) -> tuple[WorstError, ...]:
+        """The largest errors among some rows, the worst first."""
+        return ()
+
+    def embedding_groups(
+        self, truth: np.ndarray, categories: int, steps: int
+    ) -> tuple[str, tuple[Group, ...]]:
+        """What colours a map of the rows, and the groups of rows with one colour each."""
+        return self.names[0], (Group("all rows", np.ones(len(truth), dtype=bool)),)
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.name, **asdict(self)}
 
@@ -233,6 +311,9 @@ class Columnar(Task):
     def column_score(self, predicted: np.ndarray, truth: np.ndarray) -> float:
         """The headline metric of one column alone."""
         raise NotImplementedError
+
+    def read_columns(self, cells: Cells) -> Outcomes:
+        return target_columns(cells, self.names, self.word)
 
     def predicted_columns(self, prediction: Prediction) -> Columns:
         columns = {}

@@ -16,6 +16,18 @@ from edgewise.data.tables import Table
 from edgewise.tasks.base import Columns, Prediction, Task, balanced_weights, cells
 from edgewise.tasks.metrics import Metrics, classification_metrics
 from edgewise.tasks.reading import distinct_numbers, holds_words
+from edgewise.tasks.records import (
+    STD_SUFFIXES,
+    BinaryQuestion,
+    CalibrationPairs,
+    Cells,
+    ClassCount,
+    Group,
+    Outcomes,
+    WorstError,
+    answered_both_ways,
+    numbers_of,
+)
 
 MOST_NUMBERED_CLASSES = 20
 
@@ -31,6 +43,13 @@ class Classification(Task):
     settings = frozenset({"weighted"})
     role = "Classifier"
     single_label = True
+    panels = (
+        *("learning", "classes", "probabilities", "balance", "embeddings", "worst-errors"),
+        *("metrics", "settings", "provenance"),
+    )
+    output_word = "class"
+    output_metrics = ("precision", "recall", "f1", "rows")
+    per_output = "per_class"
 
     def __str__(self) -> str:
         return f"classification of {self.names[0]} into {len(self.classes)} classes"
@@ -142,3 +161,83 @@ class Classification(Task):
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         names, classes = (tuple(map(str, content[name])) for name in ("names", "classes"))
         return cls(names, classes)
+
+    def describe(self) -> str:
+        plural = "class" if len(self.classes) == 1 else "classes"
+        return f"Classification of {self.listed_names()} into {len(self.classes):,} {plural}"
+
+    def read_columns(self, cells: Cells) -> Outcomes:
+        """Truth, probabilities and standard deviations from a table of predictions."""
+        number = {name: k for k, name in enumerate(self.classes)}
+        truth = np.array([number.get(name, -1) for name in cells["true"]])
+        predicted = np.stack([numbers_of(cells[f"p_{name}"]) for name in self.classes], axis=1)
+        found = [suffix for suffix in STD_SUFFIXES if suffix in cells]
+        return truth, predicted, numbers_of(cells[found[0]])[:, None] if found else None
+
+    def shown_std(self, predicted: np.ndarray, std: np.ndarray) -> np.ndarray:
+        """Of the standard deviations of all classes, that of the predicted one."""
+        return np.take_along_axis(std, predicted.argmax(axis=1)[:, None], axis=1)
+
+    def class_counts(self, truth: np.ndarray) -> tuple[ClassCount, ...]:
+        known = int((truth >= 0).sum())
+        counts = np.bincount(truth[truth >= 0], minlength=len(self.classes)).tolist()
+        return tuple(
+            ClassCount(name, count, known) for name, count in zip(self.classes, counts, strict=True)
+        )
+
+    def binary_questions(
+        self, truth: np.ndarray, predicted: np.ndarray
+    ) -> tuple[BinaryQuestion, ...]:
+        known = truth >= 0
+        # Of two classes, one is the other's mirror image.
+        numbers = [1] if len(self.classes) == 2 else range(len(self.classes))
+        return answered_both_ways(
+            BinaryQuestion(self.classes[k], predicted[known, k], truth[known] == k) for k in numbers
+        )
+
+    def calibration_pairs(
+        self, truth: np.ndarray, predicted: np.ndarray
+    ) -> CalibrationPairs | None:
+        known = truth >= 0
+        observed = predicted[known].argmax(axis=1) == truth[known]
+        meaning = "probability of the predicted class"
+        return CalibrationPairs(predicted[known].max(axis=1), observed, "accuracy", meaning)
+
+    def confusion(self, truth: np.ndarray, predicted: np.ndarray) -> np.ndarray | None:
+        known = truth >= 0
+        counts = np.zeros((len(self.classes), len(self.classes)), dtype=int)
+        np.add.at(counts, (truth[known], predicted[known].argmax(axis=1)), 1)
+        return counts
+
+    def worst_errors(
+        self, truth: np.ndarray, predicted: np.ndarray, rows: np.ndarray, most: int
+    ) -> tuple[WorstError, ...]:
+        """The wrong rows whose class has the highest probability, the worst first."""
+        rows = rows[truth[rows] >= 0]
+        found, probability = predicted[rows].argmax(axis=1), predicted[rows].max(axis=1)
+        wrong = np.flatnonzero(found != truth[rows])
+        wrong = wrong[np.argsort(-probability[wrong], kind="stable")][:most]
+        return tuple(
+            WorstError(
+                row=int(rows[k]),
+                observed=self.classes[truth[rows[k]]],
+                predicted=self.classes[found[k]],
+                size=float(probability[k]),
+                output=0,
+                class_numbers=(int(truth[rows[k]]), int(found[k])),
+            )
+            for k in wrong
+        )
+
+    def embedding_groups(
+        self, truth: np.ndarray, categories: int, steps: int
+    ) -> tuple[str, tuple[Group, ...]]:
+        """Groups for colouring: the largest classes, and the others together."""
+        counts = np.bincount(truth[truth >= 0], minlength=len(self.classes))
+        kept = np.sort(np.argsort(-counts, kind="stable")[:categories]).tolist()
+        groups = [Group(self.classes[k], truth == k) for k in kept]
+        rest = ~np.isin(truth, kept)
+        if rest.any():
+            name = f"{len(self.classes) - len(kept)} smaller classes"
+            groups.insert(0, Group(name, rest, "background"))
+        return "class", tuple(groups)

@@ -15,6 +15,14 @@ from edgewise.data.tables import Table
 from edgewise.tasks.base import Columnar, balanced_weights
 from edgewise.tasks.metrics import Metrics, binary_metrics, roc_auc
 from edgewise.tasks.reading import distinct_numbers, holds_words, refuse_empty
+from edgewise.tasks.records import (
+    BinaryQuestion,
+    CalibrationPairs,
+    ClassCount,
+    Group,
+    WorstError,
+    answered_both_ways,
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,14 @@ class Multilabel(Columnar):
     settings = frozenset({"weighted"})
     role = "Classifier"
     word = "probability"
+    panels = (
+        *("learning", "labels", "probabilities", "balance", "embeddings", "worst-errors"),
+        *("metrics", "settings", "provenance"),
+    )
+    output_word = "label"
+    output_metrics = (
+        *("roc_auc", "average_precision", "accuracy", "log_loss", "positives", "rows"),
+    )
 
     def __str__(self) -> str:
         return f"{len(self.names)} binary label{'s' * (len(self.names) > 1)}: {preview(self.names)}"
@@ -98,3 +114,62 @@ class Multilabel(Columnar):
 
     def choose(self, predicted: np.ndarray, classes: Any) -> np.ndarray:
         return (predicted > 0.5).astype(np.int64)
+
+    def describe(self) -> str:
+        plural = "label" if len(self.names) == 1 else "labels"
+        return f"Prediction of {len(self.names):,} binary {plural}: {self.listed_names()}"
+
+    def class_counts(self, truth: np.ndarray) -> tuple[ClassCount, ...]:
+        return tuple(
+            ClassCount(name, int((column > 0).sum()), int((~np.isnan(column)).sum()))
+            for name, column in zip(self.names, truth.T, strict=True)
+        )
+
+    def binary_questions(
+        self, truth: np.ndarray, predicted: np.ndarray
+    ) -> tuple[BinaryQuestion, ...]:
+        known = ~np.isnan(truth)
+        return answered_both_ways(
+            BinaryQuestion(name, predicted[known[:, k], k], truth[known[:, k], k] > 0)
+            for k, name in enumerate(self.names)
+        )
+
+    def calibration_pairs(
+        self, truth: np.ndarray, predicted: np.ndarray
+    ) -> CalibrationPairs | None:
+        known = ~np.isnan(truth)
+        meaning = "probability of each label, all labels together"
+        return CalibrationPairs(predicted[known], truth[known] > 0, "share of positives", meaning)
+
+    def worst_errors(
+        self, truth: np.ndarray, predicted: np.ndarray, rows: np.ndarray, most: int
+    ) -> tuple[WorstError, ...]:
+        """The wrong labels with the highest probability of the wrong answer, the worst first."""
+        miss = np.abs(predicted[rows] - truth[rows])
+        wrong = np.argwhere(miss > 0.5)
+        wrong = wrong[np.argsort(-miss[wrong[:, 0], wrong[:, 1]], kind="stable")][:most]
+        answers = ("negative", "positive")
+        return tuple(
+            WorstError(
+                row=int(rows[k]),
+                observed=answers[int(truth[rows[k], j])],
+                predicted=answers[1 - int(truth[rows[k], j])],
+                size=float(miss[k, j]),
+                output=int(j),
+                target=self.names[j] if len(self.names) > 1 else "",
+            )
+            for k, j in wrong
+        )
+
+    def embedding_groups(
+        self, truth: np.ndarray, categories: int, steps: int
+    ) -> tuple[str, tuple[Group, ...]]:
+        """Groups for colouring: without and with the most frequent label."""
+        # A rare label would leave the map in one colour.
+        label = int(np.argmax((truth == 1).sum(axis=0)))
+        column = truth[:, label]
+        groups = (
+            Group("negative", column == 0, "background"),
+            Group("positive", column == 1),
+        )
+        return self.names[label], groups

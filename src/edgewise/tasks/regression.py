@@ -16,6 +16,7 @@ from edgewise.data.tables import Table
 from edgewise.tasks.base import Columnar
 from edgewise.tasks.metrics import Metrics, regression_metrics
 from edgewise.tasks.reading import holds_words, refuse_empty
+from edgewise.tasks.records import Group, ValuePairs, ValueStatistics, WorstError
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,13 @@ class Regression(Columnar):
     settings = frozenset({"scale_targets"})
     role = "Regressor"
     word = "predicted"
+    panels = (
+        *("learning", "predictions", "value-statistics", "embeddings", "worst-errors"),
+        *("metrics", "settings", "provenance"),
+    )
+    output_word = "target"
+    output_metrics = ("rmse", "mae", "r2", "rows")
+    error_is_probability = False
 
     def __str__(self) -> str:
         return f"regression of {preview(self.names)}"
@@ -94,3 +102,55 @@ class Regression(Columnar):
         if not len(center) == len(scale) == task.width:
             raise EdgewiseError("a regression needs one center and one scale for each value")
         return task
+
+    def value_statistics(self, truth: np.ndarray) -> tuple[ValueStatistics, ...]:
+        found = []
+        for name, column in zip(self.names, truth.T, strict=True):
+            v = column[~np.isnan(column)]
+            if len(v):
+                numbers = (v.mean(), v.std(), v.min(), np.median(v), v.max())
+                found.append(ValueStatistics(name, len(v), *map(float, numbers)))
+        return tuple(found)
+
+    def value_pairs(self, truth: np.ndarray, predicted: np.ndarray) -> tuple[ValuePairs, ...]:
+        found = []
+        for k, name in enumerate(self.names):
+            rows = np.flatnonzero(~np.isnan(truth[:, k]))
+            found.append(ValuePairs(name, rows, truth[rows, k], predicted[rows, k]))
+        return tuple(found)
+
+    def worst_errors(
+        self, truth: np.ndarray, predicted: np.ndarray, rows: np.ndarray, most: int
+    ) -> tuple[WorstError, ...]:
+        """The largest errors, each in standard deviations of its target, the worst first."""
+        error = predicted[rows] - truth[rows]
+        size = np.abs(error) / (np.nanstd(truth, axis=0) + 1e-300)
+        places = np.argwhere(~np.isnan(error))
+        places = places[np.argsort(-size[places[:, 0], places[:, 1]], kind="stable")][:most]
+        return tuple(
+            WorstError(
+                row=int(rows[k]),
+                observed=float(truth[rows[k], j]),
+                predicted=float(predicted[rows[k], j]),
+                size=float(error[k, j]),
+                output=int(j),
+                target=self.names[j] if len(self.names) > 1 else "",
+            )
+            for k, j in places
+        )
+
+    def embedding_groups(
+        self, truth: np.ndarray, categories: int, steps: int
+    ) -> tuple[str, tuple[Group, ...]]:
+        """Groups for colouring: steps of equally many rows, by the target that most rows have."""
+        target = int(np.argmax((~np.isnan(truth)).sum(axis=0)))
+        value = truth[:, target]
+        known = ~np.isnan(value)
+        # Equally many rows, so that a few extremes do not take all the colours.
+        edges = np.unique(np.quantile(value[known], np.linspace(0, 1, steps + 1)))
+        step = np.clip(np.searchsorted(edges, value, side="right") - 1, 0, max(len(edges) - 2, 0))
+        groups = []
+        for k in range(max(len(edges) - 1, 1)):
+            interval = (float(edges[k]), float(edges[min(k + 1, len(edges) - 1)]))
+            groups.append(Group(interval, (step == k) & known, "step"))
+        return self.names[target], tuple(groups)

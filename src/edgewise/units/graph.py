@@ -35,6 +35,7 @@ class GraphUnit(Unit):
 
     name, plural, estimator = "graph", "whole graphs", "Molecule"
     settings = frozenset({"head", "pooling", "batch_size"})
+    id_column, error_view = "smiles", "structures"
     encoder_file = "featurizer.json"
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:

@@ -13,7 +13,7 @@ from edgewise.paper.experiments import Experiment
 _FIELDS = ("dataset", "split", "protocol", "row", "run")
 
 
-class Results:
+class ResultStore:
     """What is known so far. Lines whose settings are no longer the paper preset's do not count."""
 
     def __init__(self, folder: str | Path) -> None:

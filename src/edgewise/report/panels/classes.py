@@ -1,45 +1,41 @@
-"""Which classes are taken for which, and how well each is found."""
+"""The confusion matrix, and precision, recall and F1 of each class."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from edgewise.report.markup import Markup, element, shortened, table
-from edgewise.report.results import Results
-from edgewise.report.theme import COLOUR, WIDTH, chart, figure, framed, legend
-from edgewise.report.wording import METRICS, metric
+from edgewise.report.blocks import CaptionedFigure, Drawing, Key
+from edgewise.report.output_table import output_table
+from edgewise.report.panels.panel import Panel, PanelInput
+from edgewise.report.theme import COLOUR, WIDTH, chart, figure
+from edgewise.report.wording import shortened
 
 MOST_CLASSES = 24
 CROWDED = 12  # with more classes the matrix takes the whole width
-_KEYS = (("good", "square", "right"), ("bad", "square", "wrong"))
-_MEASURES = ("precision", "recall", "f1", "rows")
+_KEYS = (Key("good", "square", "correct"), Key("bad", "square", "wrong"))
 
 
-def confusion_section(results: Results) -> Markup:
+def classes_content(given: PanelInput) -> dict[str, Any] | None:
     """Confusion matrix and table of the classes."""
-    rows = results.rows(results.judged)
-    rows = rows[results.truth[rows] >= 0]
-    classes = results.task.classes
-    counts = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(counts, (results.truth[rows], results.predicted[rows].argmax(axis=1)), 1)
+    _, truth, predicted = given.judged()
+    counts = given.results.task.confusion(truth, predicted)
+    if counts is None:
+        return None
+    classes = given.results.task.outputs
     totals = counts.sum(axis=1)
     shown = np.sort(np.argsort(-totals, kind="stable")[:MOST_CLASSES])
-    told = "The stronger the colour, the larger the share of the row."
+    note = "The stronger the colour, the larger the share of the row."
     if len(shown) < len(classes):
-        told += f" The {len(shown)} largest of {len(classes)} classes are drawn."
+        note += f" The {len(shown)} largest of {len(classes)} classes are drawn."
     picture = _matrix(counts[np.ix_(shown, shown)], [classes[k] for k in shown], totals[shown])
     crowded = len(shown) > CROWDED
-    if crowded:
-        picture = element("div", picture, class_="scroll wide")
-    matrix = framed("Confusion matrix", picture, legend(_KEYS), element("p", told))
-    scores = results.metrics[results.judged]["per_class"]
-    cells = [(name, *(metric(m, scores[name][m]) for m in _MEASURES)) for name in classes]
-    body = table(("class", *(METRICS[m] for m in _MEASURES)), cells, label="Each class")
-    per_class = framed("Each class", body)
-    return element("div", matrix, per_class, class_="stack" if crowded else "pair")
+    matrix = CaptionedFigure("Confusion matrix", picture, _KEYS, [note], scrolls=crowded)
+    table = output_table(given.results, title="Each class")
+    return {"figures": [matrix], "tables": [table], "side_by_side": not crowded}
 
 
-def _matrix(counts: np.ndarray, names: Sequence[str], totals: np.ndarray) -> Markup:
+def _matrix(counts: np.ndarray, names: Sequence[str], totals: np.ndarray) -> Drawing:
     size = len(names)
     side = WIDTH if size <= CROWDED else 7.5
     drawn, axes = figure(side, side * min(0.96, 0.6 + 0.06 * size))
@@ -72,5 +68,8 @@ def _matrix(counts: np.ndarray, names: Sequence[str], totals: np.ndarray) -> Mar
     axes.set_xlabel("predicted class")
     axes.set_ylabel("true class")
     right, every = int(np.trace(counts)), int(counts.sum())
-    label = f"Confusion matrix of {size} classes: {right} of {every} rows are right"
+    label = f"Confusion matrix of {size} classes: {right} of {every} rows are correct"
     return chart(drawn, "confusion", label)
+
+
+CLASSES = Panel("classes", "Classes", classes_content)

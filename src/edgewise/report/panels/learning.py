@@ -1,4 +1,4 @@
-"""How the losses went, epoch by epoch."""
+"""Loss and validation score of each epoch."""
 
 from typing import Any
 
@@ -6,30 +6,32 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from edgewise.report.markup import Markup, element
-from edgewise.report.results import History, Results
-from edgewise.report.theme import COLOUR, chart, figure, framed, legend
-from edgewise.report.wording import METRICS, count, listed, metric
+from edgewise.report.blocks import CaptionedFigure, Drawing, Key
+from edgewise.report.panels.panel import Panel, PanelInput
+from edgewise.report.run_results import History, RunResults
+from edgewise.report.theme import COLOUR, chart, figure
+from edgewise.report.wording import METRICS, SHARES, count, listed, metric
 
 _TRAIN, _VALIDATION = "series-0", "series-1"
 
 
-def learning_section(results: Results) -> Markup:
-    """Losses and validation score of all members, with the epoch that counts."""
+def learning_content(given: PanelInput) -> dict[str, Any]:
+    """Losses and validation score of all members, with the epoch whose weights were kept."""
+    results = given.results
     validated = any(np.isfinite(h.validation_loss).any() for h in results.history)
-    keys = [(_TRAIN, "line", "training")]
+    keys = [Key(_TRAIN, "line", "training")]
     if validated:
-        keys.append((_VALIDATION, "line", "validation"))
-    keys.append((_VALIDATION if validated else _TRAIN, "ring", "best epoch"))
-    score = METRICS[results.task.headline]
-    figures = [framed("Loss", _losses(results, validated), legend(keys))]
+        keys.append(Key(_VALIDATION, "line", "validation"))
+    best = Key(_VALIDATION if validated else _TRAIN, "ring", "best epoch")
+    figures = [CaptionedFigure("Loss", _losses(results, validated), [*keys, best])]
     if validated:
-        score_keys = [(_VALIDATION, "line", f"{score} of the validation part"), keys[-1]]
-        figures.append(framed(f"Validation {score}", _scores(results), legend(score_keys)))
-    return element("div", element("p", _told(results)), element("div", *figures, class_="pair"))
+        title = f"Validation {METRICS[results.task.headline]}"
+        keys = [Key(_VALIDATION, "line", "validation"), best]
+        figures.append(CaptionedFigure(title, _scores(results), keys))
+    return {"text": [_sentence(results)], "figures": figures}
 
 
-def _told(results: Results) -> str:
+def _sentence(results: RunResults) -> str:
     best = [history.best for history in results.history]
     epochs = [len(history.epoch) for history in results.history]
     seconds = results.metrics["seconds"]
@@ -37,16 +39,17 @@ def _told(results: Results) -> str:
     took = took if seconds >= 1 else "less than a second"
     if len(best) == 1:
         return (
-            f"Trained for {count(epochs[0], 'epoch')} in {took}; the weights of epoch {best[0]:,} "
-            "are the ones that count."
+            f"Trained for {count(epochs[0], 'epoch')} in {took}; the weights are those of epoch "
+            f"{best[0]:,}."
         )
+    each = f"{epochs[0]:,} epochs each" if len(set(epochs)) == 1 else f"{listed(epochs)} epochs"
     return (
-        f"{len(best)} members, trained for {listed(epochs)} epochs in {took}; the weights of "
-        f"epochs {listed(best)} are the ones that count."
+        f"{len(best)} members, trained for {each} in {took}; their weights "
+        f"are those of epochs {listed(best)}."
     )
 
 
-def _losses(results: Results, validated: bool) -> Markup:
+def _losses(results: RunResults, validated: bool) -> Drawing:
     drawn, axes = figure()
     lowest, highest = np.inf, 0.0
     for history in results.history:
@@ -67,7 +70,7 @@ def _losses(results: Results, validated: bool) -> Markup:
     return chart(drawn, "losses", "Training and validation loss at each epoch")
 
 
-def _scores(results: Results) -> Markup:
+def _scores(results: RunResults) -> Drawing:
     name = results.task.headline
     drawn, axes = figure()
     for history in results.history:
@@ -75,7 +78,7 @@ def _scores(results: Results) -> Markup:
         axes.plot(history.epoch, score, color=COLOUR[_VALIDATION], **_curve(results, history))
         if np.isfinite(score[history.best - 1]):
             _mark_best(axes, history.best, score[history.best - 1], _VALIDATION)
-    if name == "accuracy":
+    if name in SHARES:
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
     _finish(axes, METRICS[name], max(len(history.epoch) for history in results.history))
     reached = metric(name, results.history[0].validation_score[results.history[0].best - 1])
@@ -84,7 +87,7 @@ def _scores(results: Results) -> Markup:
     )
 
 
-def _curve(results: Results, history: History) -> dict[str, Any]:
+def _curve(results: RunResults, history: History) -> dict[str, Any]:
     # Many members make thin lines; a single epoch makes no line at all.
     marker = "o" if len(history.epoch) == 1 else ""
     return {"linewidth": 1.5 if len(results.history) == 1 else 0.9, "marker": marker}
@@ -103,3 +106,6 @@ def _finish(axes: Axes, label: str, epochs: int) -> None:
     axes.set_ylabel(label)
     axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
     axes.set_xlim(min(1, epochs - 1), max(epochs, 2) * 1.01)
+
+
+LEARNING = Panel("learning", "Learning curves", learning_content)

@@ -3,7 +3,9 @@
 import re
 from typing import Any
 
-from edgewise.report.markup import Markup, as_markup
+from markupsafe import Markup
+
+from edgewise.report.blocks import Drawing
 from edgewise.report.theme import COLOUR, in_page_colours
 
 WIDTH, HEIGHT = 260, 180
@@ -11,7 +13,7 @@ WIDTH, HEIGHT = 260, 180
 _ATOMS = {7: "series-0", 8: "bad", 9: "series-2", 15: "step-6", 16: "step-6", 17: "series-2"}
 
 
-def draw_molecule(smiles: str) -> Markup | None:
+def draw_molecule(smiles: str) -> Drawing | None:
     """The structure of a molecule; None where RDKit is missing or does not read it."""
     try:
         from rdkit import Chem, rdBase
@@ -31,20 +33,17 @@ def draw_molecule(smiles: str) -> Markup | None:
     options.minFontSize = 11
     rdMolDraw2D.PrepareAndDrawMolecule(drawer, molecule)
     drawer.FinishDrawing()
-    return _inline(drawer.GetDrawingText(), f"Structure of {smiles}")
+    body = _cleaned(drawer.GetDrawingText())
+    return Drawing("molecule", f"0 0 {WIDTH} {HEIGHT}", body, f"Structure of {smiles}")
 
 
 def _rgb(name: str) -> tuple[float, ...]:
     return tuple(int(COLOUR[name][k : k + 2], 16) / 255 for k in (1, 3, 5))
 
 
-def _inline(text: str, label: str) -> Markup:
-    body = text[text.index("<!-- END OF HEADER -->") :]
+def _cleaned(text: str) -> Markup:
+    body = text[text.index("<!-- END OF HEADER -->") : text.rindex("</svg>")]
     body = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     body = re.sub(r" (class|id)='[^']*'", "", body)
     body = re.sub(r"\s*</?(rect|title)[^>]*>", "", body)
-    opening = (
-        f'<svg class="molecule" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{as_markup(label)}">'
-    )
-    return Markup(opening + in_page_colours(body).strip())
+    return Markup(in_page_colours(body).strip())

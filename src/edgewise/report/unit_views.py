@@ -1,0 +1,106 @@
+"""What a report shows of single rows: nodes with their neighbours, molecules with structures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edgewise.report.blocks import Drawing, TableData
+from edgewise.report.molecule_drawings import draw_molecule
+from edgewise.report.wording import shortened
+from edgewise.tasks.records import WorstError
+
+Facts = Sequence[tuple[str, str]]  # what is to be said of an error, by name
+
+
+@dataclass(frozen=True)
+class ErrorCard:
+    """A molecule that was predicted wrongly."""
+
+    drawing: Drawing | None
+    target: str
+    facts: Facts
+    name: str
+
+
+class NodeView:
+    """Nodes of a graph."""
+
+    template = "error_table.html.jinja"
+
+    def error_content(
+        self,
+        errors: Sequence[WorstError],
+        facts: Sequence[Facts],
+        ids: Sequence[str],
+        truth: np.ndarray,
+        problem: Any | None,
+    ) -> dict[str, Any]:
+        """A table; of classes, with those of the neighbours.
+
+        Args:
+            errors: The worst first.
+            facts: What is to be said of each.
+            ids: The name of each row.
+            truth: Of all rows.
+            problem: The opened problem, or None where the data are unavailable.
+        """
+        several = any(error.target for error in errors)
+        header = ["node", *(["target"] if several else []), *(name for name, _ in facts[0])]
+        in_words = all(isinstance(error.predicted, str) for error in errors)
+        words = 1 + several + (2 if in_words else 0)
+        rows = [
+            [
+                shortened(ids[error.row], 60),
+                *([error.target] if several else []),
+                *(value for _, value in shown),
+            ]
+            for error, shown in zip(errors, facts, strict=True)
+        ]
+        if problem is not None and all(error.class_numbers for error in errors):
+            header += ["neighbours", "of the true class", "of the predicted class"]
+            edge_index = problem.data.graph.edge_index.numpy()
+            for row, error in zip(rows, errors, strict=True):
+                row += _neighbour_counts(edge_index, truth, error)
+        return {"table": TableData("The worst errors", header, rows, words)}
+
+
+class MoleculeView:
+    """Molecules of a table."""
+
+    template = "error_cards.html.jinja"
+
+    def error_content(
+        self,
+        errors: Sequence[WorstError],
+        facts: Sequence[Facts],
+        ids: Sequence[str],
+        truth: np.ndarray,
+        problem: Any | None,
+    ) -> dict[str, Any]:
+        """A card for each molecule, with its structure where RDKit is installed."""
+        cards = [
+            ErrorCard(draw_molecule(ids[e.row]), e.target, shown, shortened(ids[e.row], 160))
+            for e, shown in zip(errors, facts, strict=True)
+        ]
+        return {"cards": cards}
+
+
+AnyUnitView = NodeView | MoleculeView
+UNIT_VIEWS: dict[str, AnyUnitView] = {"nodes": NodeView(), "structures": MoleculeView()}
+
+
+def unit_view(name: str) -> AnyUnitView:
+    """The view that a unit names as its ``error_view``."""
+    return UNIT_VIEWS[name]
+
+
+def _neighbour_counts(edge_index: np.ndarray, truth: np.ndarray, error: WorstError) -> list[str]:
+    """All neighbours of a node, those of its true class and those of the predicted one."""
+    source, target = edge_index
+    near = np.concatenate([target[source == error.row], source[target == error.row]])
+    near = np.unique(near[near != error.row])
+    assert error.class_numbers is not None
+    counts = (int((truth[near] == number).sum()) for number in error.class_numbers)
+    return [f"{n:,}" for n in (len(near), *counts)]

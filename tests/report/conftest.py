@@ -1,0 +1,23 @@
+"""One run of each kind of task, with its report."""
+
+import pytest
+from small_runs import KINDS, made, make_molecules, make_nodes
+
+from edgewise.report import write_report
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory):
+    """One run of each kind, with its report."""
+    root = tmp_path_factory.mktemp("runs")
+    found = {"nodes": made(root / "nodes", make_nodes(root / "graph"), command="a <command>")}
+    for kind in KINDS[1:]:
+        places = make_molecules(root / f"{kind}-data", kind)
+        target = ("a",) if kind == "classification" else ("a", "b<")
+        members = 2 if kind == "regression" else 1
+        found[kind] = made(
+            root / kind, places, target=target, split="0.5,0.25,0.25", ensemble=members
+        )
+    for run, opened in found.values():
+        write_report(run, opened)
+    return {name: run for name, (run, _) in found.items()}

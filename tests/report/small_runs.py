@@ -1,0 +1,60 @@
+"""Runs of a few epochs on data with hostile names, for the tests of the report."""
+
+import csv
+
+from edgewise.core.recipe import make_recipe
+from edgewise.data.sources import find_source
+from edgewise.problems import open_problem
+from edgewise.runs import start_run, train_run
+
+HOSTILE = ("<script>alert(1)</script>", "\"' onload=alert(1) & $x_ <b>", "_hidden\x01 名前")
+SMILES = [
+    "CCO", "CCN", "CCC", "CCCl", "CC(=O)O", "c1ccccc1", "c1ccccc1O", "c1ccncc1", "CC(C)O", "CCCC",
+    "CCS", "COC", "CC#N", "C1CCCCC1", "CCBr", "CC(N)=O", "OCCO", "c1ccsc1", "CCF", "CNC", "CC=O",
+    "CCCO", "CCCN", "C1CC1",
+]  # fmt: skip
+KINDS = ("nodes", "classification", "multilabel", "regression")
+
+
+def write_csv(path, header, rows):
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *rows])
+    return str(path)
+
+
+def made(folder, places, *, stop=lambda: False, command="edgewise train", **settings):
+    """A run of a few epochs, and its opened problem."""
+    source = find_source(places)
+    small = {"epochs": 3, "hidden": 3, "seed": 1, **settings}
+    recipe = make_recipe(source.kind, "default", **small)
+    opened = open_problem(source, recipe)
+    run = start_run(folder, source, recipe, "default", command)
+    train_run(run, opened, stop=stop)
+    return run, opened
+
+
+def make_nodes(folder):
+    """Thirty nodes in a ring, of three classes with hostile names."""
+    folder.mkdir()
+    nodes = [(f"<i>{i}</i>", i % 3 + 0.1 * (i % 7), HOSTILE[i % 3]) for i in range(30)]
+    write_csv(folder / "nodes.csv", ("id", "size", "label"), nodes)
+    edges = [(f"<i>{i}</i>", f"<i>{(i + 3) % 30}</i>") for i in range(30)]
+    write_csv(folder / "edges.csv", ("source", "target"), edges)
+    return [str(folder)]
+
+
+def make_molecules(folder, kind):
+    """Molecules with targets of that kind, some of them unknown."""
+    folder.mkdir()
+    columns = {
+        "classification": [(HOSTILE[i % 2],) for i in range(24)],
+        "multilabel": [(i % 2, "" if i % 5 == 0 else (i // 2) % 2) for i in range(24)],
+        "regression": [(len(s) / 3, "" if i % 6 == 0 else i) for i, s in enumerate(SMILES)],
+    }[kind]
+    header = ("smiles", "a", "b<")[: 1 + len(columns[0])]
+    rows = [(smiles, *cells) for smiles, cells in zip(SMILES, columns, strict=True)]
+    return [write_csv(folder / "molecules.csv", header, rows)]
+
+
+def page(run):
+    return (run.folder / "report.html").read_text(encoding="utf-8")

@@ -1,0 +1,123 @@
+"""A panel is found by its name; the page shows those that it is asked for, in order."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pages import Page, check_whole
+from small_runs import KINDS, page
+
+from edgewise.core.errors import EdgewiseError
+from edgewise.problems import open_problem
+from edgewise.report import panels, write_report
+from edgewise.report.panels import PANELS, Panel, register_panel
+from edgewise.report.rendering import environment
+from edgewise.report.run_results import History, RunResults
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """Panels that a test registers are forgotten after it."""
+    monkeypatch.setattr(panels, "PANELS", dict(PANELS))
+
+
+@pytest.fixture
+def rewritten(runs):
+    """Writes a report with other arguments, and puts the usual one back."""
+
+    def write(kind, **settings):
+        run = runs[kind]
+        opened = open_problem(run.source, run.recipe)
+        return write_report(run, opened, **settings).read_text(encoding="utf-8")
+
+    before = {kind: page(run) for kind, run in runs.items()}
+    yield write
+    for kind, run in runs.items():
+        (run.folder / "report.html").write_text(before[kind], encoding="utf-8")
+
+
+def test_the_page_shows_the_panels_it_is_asked_for_in_order(rewritten):
+    parsed = check_whole(rewritten("nodes", panels=["settings", "metrics"]))
+    titles = [value for tag, name, value in parsed.attributes if (tag, name) == ("section", "id")]
+    assert titles == ["settings", "metrics"]
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_new_panel_needs_a_name_and_its_content(rewritten):
+    register_panel(
+        Panel("coverage", "Coverage", lambda given: {"text": [f"{given.results.judged} <rows>"]})
+    )
+    register_panel(Panel("absent", "Absent", lambda _: None))
+    words = Page(rewritten("regression", panels=["coverage", "absent"])).words
+    assert "Coverage test <rows>" in words
+    assert "Absent" not in words
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_name_that_is_taken_or_unknown_is_a_sentence(rewritten):
+    with pytest.raises(EdgewiseError, match="there is a panel 'metrics' already"):
+        register_panel(PANELS["metrics"])
+    with pytest.raises(EdgewiseError, match=r"no panel 'nothing'; choose from learning, "):
+        rewritten("nodes", panels=["nothing"])
+
+
+def test_notices_are_shown_in_a_box_before_the_sections(rewritten):
+    text = rewritten("nodes", notices=("3 molecules are in two subsets.", "a <b> c"))
+    box, first = text.index('class="box notices"'), text.index("<section")
+    assert box < first
+    words = check_whole(text).words
+    assert "Notices 3 molecules are in two subsets. a <b> c" in words
+    assert "box notices" not in rewritten("nodes")
+
+
+def test_every_template_of_a_panel_is_shipped():
+    templates = environment(("edgewise.report",))
+    for panel in PANELS.values():
+        assert templates.get_template(panel.template).name == panel.template
+
+
+def test_no_panel_asks_for_the_kind_of_a_task_or_of_its_rows():
+    folder = Path(panels.__file__).parent
+    asked = [
+        f"{path.name}:{node.lineno}"
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.Compare) and ast.unparse(node.left).endswith(".kind"))
+        or (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) == "isinstance"
+            and "Problem" in ast.unparse(node)
+        )
+    ]
+    assert asked == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_results_in_memory_give_the_page_of_the_folder(runs, rewritten, kind):
+    run = runs[kind]
+    model, problem = run.model(), open_problem(run.source, run.recipe).problem
+    prediction = model.predict_problem(problem)
+    stored = RunResults.from_folder(run, model.task)
+    subset = np.full(len(problem.ids), "", dtype=object)
+    for name, rows in problem.split.parts().items():
+        subset[rows.numpy()] = name
+    history = tuple(
+        History(h.epoch, h.train_loss, h.validation_loss, h.validation_score, h.best)
+        for h in stored.history
+    )
+    results = RunResults.from_arrays(
+        run,
+        model.task,
+        history,
+        list(problem.ids),
+        subset.tolist(),
+        problem.truth.numpy(),
+        prediction.mean,
+        prediction.spread,
+    )
+    np.testing.assert_allclose(results.predicted, stored.predicted, rtol=2e-7)
+    np.testing.assert_array_equal(results.truth, stored.truth)
+    assert (results.std is None) == (stored.std is None)
+    before = page(run)
+    assert rewritten(kind, results=results) == before

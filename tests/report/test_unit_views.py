@@ -1,0 +1,65 @@
+"""Errors of nodes come with their neighbours, errors of molecules with their structures."""
+
+import inspect
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+
+from edgewise.report.task_records import WorstError
+from edgewise.report.unit_views import UNIT_VIEWS, MoleculeView, NodeView
+
+EDGES = [(0, 1), (1, 0), (0, 2), (3, 0), (0, 0), (4, 5), (5, 4)]
+TRUTH = np.array([0, 0, 1, 1, 2, -1])
+IDS = [f"n{k}" for k in range(6)]
+FACTS = [("true", "a"), ("predicted", "b"), ("probability", "90 %")]
+
+
+def problem():
+    return SimpleNamespace(graph=SimpleNamespace(edge_index=torch.tensor(EDGES).T))
+
+
+def wrong_class(row, true, predicted):
+    return WorstError(row, str(true), str(predicted), 0.9, 0, class_numbers=(true, predicted))
+
+
+def test_the_views_have_the_same_methods():
+    signatures = [
+        {n: str(inspect.signature(m)) for n, m in inspect.getmembers(type(v), inspect.isfunction)}
+        for v in UNIT_VIEWS.values()
+    ]
+    assert all(signature == signatures[0] for signature in signatures)
+
+
+def test_neighbours_are_counted_once_and_in_either_direction():
+    errors = [wrong_class(0, 0, 1), wrong_class(4, 2, 0)]
+    table = NodeView().error_content(errors, [FACTS] * 2, IDS, TRUTH, problem())["table"]
+    assert table.header[-3:] == ["neighbours", "of the true class", "of the predicted class"]
+    for error, row in zip(errors, table.rows, strict=True):
+        near = {j for i, j in EDGES if i == error.row} | {i for i, j in EDGES if j == error.row}
+        near -= {error.row}
+        expected = [len(near), *(sum(TRUTH[n] == k for n in near) for k in error.class_numbers)]
+        assert row == [IDS[error.row], "a", "b", "90 %", *map(str, expected)]
+    assert table.words == 3
+
+
+def test_without_the_data_there_are_no_neighbours():
+    table = NodeView().error_content([wrong_class(0, 0, 1)], [FACTS], IDS, TRUTH, None)["table"]
+    assert list(table.header) == ["node", "true", "predicted", "probability"]
+
+
+def test_values_of_nodes_are_columns_of_numbers_and_targets_are_named():
+    error = WorstError(1, 1.5, 2.5, 1.0, 0, target="size")
+    facts = [("observed", "1.500"), ("predicted", "2.500"), ("error", "+1.000")]
+    table = NodeView().error_content([error], [facts], IDS, TRUTH, problem())["table"]
+    assert list(table.header) == ["node", "target", "observed", "predicted", "error"]
+    assert (table.words, table.rows[0][:2]) == (2, ["n1", "size"])
+
+
+def test_molecules_are_drawn_where_they_can_be_read():
+    errors = [WorstError(k, 1.0, 2.0, 1.0, 0, target="t") for k in (0, 1)]
+    ids = ["CCO", "<not a molecule>"]
+    first, second = MoleculeView().error_content(errors, [FACTS] * 2, ids, TRUTH, None)["cards"]
+    assert first.drawing.label == "Structure of CCO"
+    assert "var(--bad)" in first.drawing.body  # oxygen
+    assert (second.drawing, second.name, second.target) == (None, "<not a molecule>", "t")
