@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
@@ -192,7 +193,7 @@ def truth_of(task: Task, table: Table) -> Tensor:
         table.column(name)  # an absent one is a mistake, not unknown truth
     if task.kind == "classification":
         return Labels(task.names[0], task.classes).encode(table)
-    columns = [table.numbers(name) for name in task.names]
+    columns = np.array([table.numbers(name) for name in task.names])
     return torch.tensor(columns, dtype=torch.float32).reshape(len(columns), len(table)).T
 
 

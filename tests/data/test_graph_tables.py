@@ -296,10 +296,8 @@ def test_a_category_that_an_older_reader_learnt_is_still_one(tmp_path):
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "0.1.0"
 
 
-@pytest.mark.parametrize(
-    "path", sorted(FIXTURES.glob("*/reader.json")), ids=lambda p: p.parent.name
-)
-def test_readers_of_version_0_1_0_read_their_tables(path):
+@pytest.mark.parametrize("run", ["nodes-attention", "nodes-ensemble", "nodes-regression"])
+def test_readers_of_version_0_1_0_read_their_tables(run):
     from edgewise.data.graph_files import read_folder
 
     graph, _ = load_graph_reader(FIXTURES / run / "reader.json").read(*read_folder(FIXTURES))

@@ -73,7 +73,7 @@ def decoded_lines(
 ) -> Iterator[str]:
     """The lines of a stream, none of them of any length; bytes of no text are a sentence."""
     encoding = resolved_encoding(stream, path, encoding)
-    text = io.TextIOWrapper(
+    text = io.TextIOWrapper(  # type: ignore[type-var]
         stream, encoding, errors="surrogateescape" if lenient else "strict", newline=""
     )
     number = 0

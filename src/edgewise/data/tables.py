@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ __all__ = [
     "parse_text", "read_table", "table_from_columns", "table_from_frame",
 ]  # fmt: skip
 
-Cells = pa.ChunkedArray | tuple[str, ...]
+Cells: TypeAlias = pa.ChunkedArray | tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
