@@ -79,6 +79,7 @@ STRAY = [f"C{'C' * (i % 5)},{i}" for i in range(5000)]
             "t.csv:12",
         ),
         ('smiles,y\nC,1\n"CC,2\nCCC,3\n"a, b",4\n', "t.csv:3"),  # closed by the next quote
+        ('smiles,y\nC,1\n"CC,2\nCCC,3"\nC,4\n', "t.csv:3"),  # one cell in place of two rows
     ],
 )
 def test_a_stray_quote_loses_no_row_silently(tmp_path, read, text, place):

@@ -114,3 +114,51 @@ def test_a_folder_needs_one_table_of_each(tmp_path):
     (tmp_path / "nodes.tsv").write_text("id\na\n")
     with pytest.raises(EdgewiseError, match=r"holds \[nodes\.csv, nodes\.tsv\]; put one"):
         read_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "sentence"),
+    [
+        ({"y": torch.tensor([0, 1, 2_000_000_000])}, r"a class 2,000,000,000, but there are 3 no"),
+        ({"x": torch.ones(0, 2), "edge_index": torch.zeros(2, 0).long()}, "holds no nodes"),
+    ],
+)
+def test_a_graph_that_would_fill_the_memory_or_holds_nothing_is_refused(
+    tmp_path, tensors, sentence
+):
+    from safetensors.torch import save_file
+
+    given = {"x": torch.ones(3, 1), "edge_index": torch.tensor([[0], [1]]), **tensors}
+    save_file(given, tmp_path / "g.safetensors")
+    with pytest.raises(EdgewiseError, match=sentence):
+        load_graph(tmp_path / "g.safetensors")
+
+
+GRAPHML = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{}</graphml>'
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (
+            '<?xml version="1.0"?>\n<!DOCTYPE g [<!ENTITY a "aaa">]>\n' + GRAPHML.format("&a;"),
+            r"g\.graphml:2: the document type 'g' may declare entities.*remove the DOCTYPE",
+        ),
+        (GRAPHML.format("<graph>" * 10_000 + "</graph>" * 10_000), "nested deeper than 50"),
+        (GRAPHML.format("<graph>"), "is not GraphML"),
+    ],
+)
+def test_graphml_that_attacks_or_is_none_is_a_sentence(tmp_path, content, sentence):
+    (tmp_path / "g.graphml").write_text(content)
+    with pytest.raises(EdgewiseError, match=sentence):
+        read_graphml(tmp_path / "g.graphml")
+
+
+def test_graphml_beyond_memory_is_refused_before_it_is_a_graph(tmp_path, monkeypatch):
+    nodes = "".join(f'<node id="{i}"/>' for i in range(5000))
+    content = GRAPHML.format(f'<graph edgedefault="directed">{nodes}</graph>')
+    (tmp_path / "g.graphml").write_text(content)
+    assert len(read_graphml(tmp_path / "g.graphml")[0]) == 5000
+    monkeypatch.setattr("edgewise.data.graph_files.memory_limit", lambda: 2**20)
+    with pytest.raises(EdgewiseError, match="would not fit into memory; export it as two CSV"):
+        read_graphml(tmp_path / "g.graphml")

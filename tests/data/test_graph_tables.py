@@ -1,5 +1,7 @@
 """Two tables become a graph, and new tables are read as the first ones were."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -217,6 +219,89 @@ def test_a_new_label_and_a_new_sign_are_refused():
     strange, edges = both(NODES.replace("no\n", "maybe\n"), "source,target,w\n")
     with pytest.raises(EdgewiseError, match=r"nodes\.csv:3: the label 'maybe' is not among"):
         reader.read(strange, edges)
+
+
+def test_columns_are_learnt_from_the_training_rows_alone():
+    nodes, edges = both()
+    reader = learn_graph_reader(
+        nodes, edges, label="label", categories=["kind"], rows=np.array([1, 2])
+    )
+    age, city, about = reader.features
+    assert (age.mean, age.scale) == (45, 5)
+    assert city.values == ("Oslo", "Rome")
+    assert "wine" not in about.words
+    assert "fox" in about.words
+    assert reader.labels.classes == ("no", "yes")
+    graph, notes = reader.read(nodes, edges)
+    assert graph.x[0, 0] == -3
+    assert notes.unseen == {"amount": 1}
+
+
+def test_a_value_of_test_rows_alone_gets_no_category():
+    nodes = table("id,city\na,Rome\nb,Oslo\nc,Bern\nd,Rome\n", "nodes.csv")
+    edges = table(
+        "source,target,kind,w\na,b,pays,2\nb,a,owns,-1\nc,d,lends,-8\nd,ghost,x,9\n", "edges.csv"
+    )
+    options = {"unknown": "drop", "rows": np.array([0, 1])}
+    reader = learn_graph_reader(nodes, edges, **options)
+    assert reader.feature_names == ("city=Oslo", "city=Rome")
+    assert reader.channel_names == ("kind=owns", "kind=pays", "w +", "w -")
+    assert reader.channels[1].largest == 2
+    graph, notes = reader.read(nodes, edges)
+    assert notes.unseen == {"city": 1, "kind": 2}
+    assert graph.edge_attr[2].tolist() == [0, 0, 0, 4]
+
+
+def test_what_is_refused_does_not_depend_on_the_training_rows():
+    nodes = "id,age,label\n" + "".join(f"{i},{i}.5,x\n" for i in range(20)) + "z,old,y\n"
+    for rows in (None, np.arange(5)):
+        with pytest.raises(EdgewiseError, match=r"nodes\.csv:22: column 'age' holds 'old'"):
+            learn_graph_reader(*both(nodes, "source,target\n"), label="label", rows=rows)
+    words = "id,about\na,\nb,the quick brown fox\n"
+    tables = both(words, "source,target\n")
+    reader = learn_graph_reader(*tables, rows=np.array([0]), missing="mean")
+    assert reader.read(*tables)[0].x.tolist() == [[1], [1]]
+
+
+def test_edges_find_their_nodes_as_a_dictionary_would():
+    random = np.random.default_rng(0)
+    names = [f"n{i}" for i in random.permutation(50)]
+    ends = random.integers(0, 60, (300, 2))
+    cells = [[names[i] if i < 50 else "ghost" for i in side] for side in ends.T]
+    nodes = table("id\n" + "\n".join(f" {name} " for name in names), "nodes.csv")
+    rows = "".join(f"{a}, {b}\n" for a, b in zip(*cells, strict=True))
+    edges = table(f"source,target\n{rows}", "edges.csv")
+    reader = learn_graph_reader(nodes, edges, unknown="drop", duplicates="sum")
+    graph, notes = reader.read(nodes, edges)
+    expected: dict[tuple[int, int], int] = {}
+    for a, b in ends.tolist():
+        if max(a, b) < 50:
+            expected[a, b] = expected.get((a, b), 0) + 1
+    assert list(map(tuple, graph.edge_index.T.tolist())) == list(expected)
+    assert graph.edge_attr[:, 0].tolist() == list(expected.values())
+    assert notes.dropped_edges == int((ends.max(axis=1) >= 50).sum())
+
+
+def test_a_category_that_an_older_reader_learnt_is_still_one(tmp_path):
+    reader, _, _ = learnt()
+    reader.save(tmp_path / "reader.json")
+    content = (tmp_path / "reader.json").read_text().replace("Oslo", "?").replace('"no"', '"none"')
+    (tmp_path / "reader.json").write_text(content)
+    nodes = NODES.replace("Oslo", "?").replace(",no\n", ",none\n")
+    graph, _ = load_graph_reader(tmp_path / "reader.json").read(*both(nodes))
+    assert graph.x[:, 1:3].tolist() == [[0, 1], [1, 0], [0, 1]]
+    assert graph.y.tolist() == [1, 0, -1]
+
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "0.1.0"
+
+
+@pytest.mark.parametrize("run", ["nodes-attention", "nodes-ensemble", "nodes-regression"])
+def test_readers_of_version_0_1_0_read_their_tables(run):
+    from edgewise.data.graph_files import read_folder
+
+    graph, _ = load_graph_reader(FIXTURES / run / "reader.json").read(*read_folder(FIXTURES))
+    assert graph.num_nodes == len((FIXTURES / "nodes.csv").read_text().splitlines()) - 1
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"format": "x"}'])

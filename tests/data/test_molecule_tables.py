@@ -13,6 +13,7 @@ from edgewise.data.molecule_tables import (
     read_structures,
     write_invalid,
 )
+from edgewise.data.streams import stream_table
 
 CSV = (
     'name,SMILES,logp,active\n"acid, acetic",CC(=O)O,-0.2,1\nnothing,C(,,0\nsalt,[Na+].[Cl-],1.5,\n'
@@ -61,6 +62,44 @@ def test_an_sdf_gives_structures_and_properties(tmp_path):
         read_structures(source)
     (tmp_path / "m.sdf.gz").write_bytes(gzip.compress((tmp_path / "m.sdf").read_bytes()))
     assert read_molecules(tmp_path / "m.sdf.gz").smiles == source.smiles
+
+
+def test_an_sdf_of_another_encoding_is_refused_with_its_line_and_read_when_told(tmp_path):
+    from rdkit import Chem
+
+    with Chem.SDWriter(str(tmp_path / "m.sdf")) as writer:
+        for smiles in ("CCO", "CCN"):
+            molecule = Chem.MolFromSmiles(smiles)
+            molecule.SetProp("city", "Zurich")
+            writer.write(molecule)
+    data = (tmp_path / "m.sdf").read_bytes().replace(b"Zurich", b"Z\xfcrich")
+    (tmp_path / "m.sdf").write_bytes(data)
+
+    def streamed(path, **options):
+        (stretch,) = stream_table(path, **options)
+        return stretch.table
+
+    for read in (streamed, lambda path, **options: read_molecules(path, **options).table):
+        with pytest.raises(EdgewiseError, match=r"m\.sdf:12: byte 0xfc is not utf-8.*latin-1"):
+            read(tmp_path / "m.sdf")
+        table = read(tmp_path / "m.sdf", encoding="latin-1")
+        assert table.column("city") == ("Z\xfcrich",) * 2
+        assert table.column("smiles") == ("CCO", "CCN")
+
+
+def test_more_molecules_than_fit_into_memory_are_refused_before_they_are_read(
+    csv_file, monkeypatch
+):
+    monkeypatch.setattr("edgewise.data.molecule_tables.memory_limit", lambda: 2048)
+    with pytest.raises(EdgewiseError, match=r"m\.csv holds 3 rows.*more than memory allows"):
+        read_molecules(csv_file)
+
+
+def test_smiles_are_never_missing_words(tmp_path):
+    (tmp_path / "m.csv").write_text("smiles,y\nC,1\nN,?\n")
+    source = read_molecules(tmp_path / "m.csv", targets=["y"], missing_values=["C"])
+    assert source.smiles == ("C", "N")
+    assert np.isnan(source.targets[1, 0])
 
 
 def test_the_first_bad_row_ends_the_reading_with_its_line(csv_file):

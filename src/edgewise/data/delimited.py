@@ -3,6 +3,7 @@
 import codecs
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def decoded_lines(
 ) -> Iterator[str]:
     """The lines of a stream, none of them of any length; bytes of no text are a sentence."""
     encoding = resolved_encoding(stream, path, encoding)
-    text = io.TextIOWrapper(
+    text = io.TextIOWrapper(  # type: ignore[type-var]
         stream, encoding, errors="surrogateescape" if lenient else "strict", newline=""
     )
     number = 0
@@ -95,7 +96,7 @@ def decoded_lines(
 
 def check_header(header: Sequence[str], path: str) -> None:
     """Refuse a table whose columns cannot be told apart."""
-    twice = sorted({name for name in header if list(header).count(name) > 1})
+    twice = sorted(name for name, count in Counter(header).items() if count > 1)
     if twice:
         raise EdgewiseError(f"{path}: column name(s) {preview(twice)} stand twice; rename them")
 
@@ -146,7 +147,9 @@ def _looks_like_rows(cells: list[str], width: int, delimiter: str) -> bool:
     One column cannot tell, but neither ids nor SMILES have line ends; among several columns a
     text of some lines rarely has in each of them as many delimiters as a row.
     """
-    width = width or len(cells)
+    if len(cells) != (width or len(cells)):
+        return True
+    width = len(cells)
     lines = [line for line in delimiter.join(cells).splitlines() if line.strip()]
     if len(lines) > 1 and width == 1:
         return True

@@ -32,7 +32,7 @@ def sdf_rows(stream: io.BufferedIOBase, path: str, encoding: str) -> Iterator[di
     if name == "utf-8":
         yield from sdf_records(stream)
         return
-    text = io.TextIOWrapper(stream, name, newline="")
+    text: io.TextIOWrapper = io.TextIOWrapper(stream, name, newline="")  # type: ignore[arg-type]
     try:
         yield from sdf_records(_InUtf8(text))
     finally:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BufferedIOBase
 from itertools import chain
 from pathlib import Path
@@ -79,7 +80,7 @@ def _delimited(
             lines = np.array([row.line for row in part], dtype=np.int64)
             columns = zip(*cells, strict=True) if cells else ((),) * len(header)
             table = make_table(
-                path, dict(zip(header, columns, strict=True)), lambda lines=lines: lines, **read_as
+                path, dict(zip(header, columns, strict=True)), partial(np.asarray, lines), **read_as
             )
             broken = {i: row.fault for i, row in enumerate(part) if row.fault}
             yield Stretch(table, broken, _position(stream))
