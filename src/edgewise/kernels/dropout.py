@@ -127,13 +127,20 @@ def kept_by_two(key: int, count: int, p: float, like: Tensor) -> UInt8[Tensor, "
     return out
 
 
+def two_masks(
+    kept: UInt8[Tensor, " count"], scale: float, dtype: torch.dtype
+) -> Float[Tensor, "2 count"]:
+    """The masks of :func:`kept_by_two` as factors."""
+    return scale * torch.stack([kept & 1, kept >> 1]).to(dtype)
+
+
 def drop_twice(
     value: Float[Tensor, " count"], p: float, key: int
 ) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
     """``value`` under two masks, which drop with probability ``p`` each."""
     kind = kept_by_two(key, len(value), p, value)
     if not backend.compiled(value):
-        first, second = kept_scale(p) * torch.stack([kind & 1, kind >> 1]).to(value.dtype)
+        first, second = two_masks(kind, kept_scale(p), value.dtype)
         return value * first, value * second
     return _DropTwice.apply(value, kind, kept_scale(p))
 
