@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from numba import njit, prange
+from numba import prange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -118,7 +118,7 @@ def _by_rows(x: SparseFeatures, grad: Float[Tensor, "nodes out"]) -> Float[Tenso
     return sums.sum(0)
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _sum_by_rows(part, start, column, value, grad, sums):  # type: ignore[no-untyped-def]
     for p in prange(PARTS):
         sums[p] = 0

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from numba import njit, prange
+from numba import prange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -195,7 +195,7 @@ def _scaled(pattern: Pattern, entry: Tensor, scale: Tensor, shift: Tensor | None
 # Numbers without a sign index an array without a check for "from the end".
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _attend(start, column, edge, below, factor, weight, totals, channels):  # type: ignore[no-untyped-def]
     heads = np.uint64(below.shape[1])
     for row in prange(len(totals)):
@@ -213,7 +213,7 @@ def _attend(start, column, edge, below, factor, weight, totals, channels):  # ty
             weight[e] *= scale
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _attend_backward(  # type: ignore[no-untyped-def]
     start, column, target, source, below, factor, weight, totals, slope, grad, grad_target,
     grad_source, grad_edge, channels,
@@ -241,7 +241,7 @@ def _attend_backward(  # type: ignore[no-untyped-def]
                         grad_edge[e] = f / totals[r] * (grad[e] - dot)
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _share_rows(start, column, edge, below, factor, share, channels):  # type: ignore[no-untyped-def]
     heads = np.uint64(below.shape[1])
     for row in prange(len(start) - 1):
@@ -258,7 +258,7 @@ def _share_rows(start, column, edge, below, factor, share, channels):  # type: i
             share[e] *= scale
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _share_rows_backward(  # type: ignore[no-untyped-def]
     start, column, target, source, edge, share, slope, grad, grad_target, grad_source, grad_edge,
     channels,
@@ -284,7 +284,7 @@ def _share_rows_backward(  # type: ignore[no-untyped-def]
                         grad_edge[e] = -share[e] * dot
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _sum_columns(start, column, entry, factor, parts, channels):  # type: ignore[no-untyped-def]
     rows = len(start) - 1
     for part in prange(len(parts)):
@@ -297,7 +297,7 @@ def _sum_columns(start, column, entry, factor, parts, channels):  # type: ignore
                 sums[column[e] * channels + q] += term
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _scale_columns(start, column, entry, scale, shift, out, channels):  # type: ignore[no-untyped-def]
     for row in prange(len(start) - 1):
         r = np.uint64(row)

@@ -73,13 +73,13 @@ def _kept(low_key, high_key, limit, k):  # type: ignore[no-untyped-def]
     return mix(np.uint32(word + high_key)) >= limit
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _kept_factors(low_key, high_key, limit, scale, out):  # type: ignore[no-untyped-def]
     for k in prange(len(out)):
         out[k] = scale if _kept(low_key, high_key, limit, k) else 0
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _drop_twice(value, kind, scale, first, second):  # type: ignore[no-untyped-def]
     scale = value.dtype.type(scale)
     for k in prange(len(value)):
@@ -88,7 +88,7 @@ def _drop_twice(value, kind, scale, first, second):  # type: ignore[no-untyped-d
         second[k] = kept if kind[k] & 2 else 0
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _add_kept(first, second, kind, scale, out):  # type: ignore[no-untyped-def]
     scale = out.dtype.type(scale)
     for k in prange(len(out)):
@@ -96,7 +96,7 @@ def _add_kept(first, second, kind, scale, out):  # type: ignore[no-untyped-def]
         out[k] = scale * (kept + second[k] if kind[k] & 2 else kept)
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _kept_by_two(low_key, high_key, limit, out):  # type: ignore[no-untyped-def]
     count = len(out)
     for k in prange(count):

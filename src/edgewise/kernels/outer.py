@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
-from numba import njit, prange
+from numba import prange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -138,7 +138,7 @@ def _factor_arrays(factor: Pattern) -> tuple[Any, ...]:
     )
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _outer(  # type: ignore[no-untyped-def]
     start, column, hub_start, member, order, value, both_start, both_column, out, nodes, channels
 ):
@@ -155,7 +155,7 @@ def _outer(  # type: ignore[no-untyped-def]
                 sums[both_column[e]] = 0
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _outer_backward(  # type: ignore[no-untyped-def]
     start, column, hub_start, member, order, value, both_start, both_column, grad, out,
     nodes, channels,
@@ -176,7 +176,7 @@ def _outer_backward(  # type: ignore[no-untyped-def]
                 along[both_column[e]] = 0
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _dropped_outer(  # type: ignore[no-untyped-def]
     start, column, hub_start, member, order, value, kept, scale, both_start, both_column, first,
     second, nodes, channels,
@@ -201,7 +201,7 @@ def _dropped_outer(  # type: ignore[no-untyped-def]
                 sums[j, 0] = sums[j, 1] = 0
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _dropped_outer_backward(  # type: ignore[no-untyped-def]
     start, column, hub_start, member, order, value, kept, scale, both_start, both_column, grad,
     out, nodes, channels,

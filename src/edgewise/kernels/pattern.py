@@ -9,7 +9,6 @@ from functools import cached_property
 
 import torch
 from jaxtyping import Int
-from numba import njit
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
@@ -140,7 +139,7 @@ def _sorted(
     return torch.sort(key, stable=True).indices, torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
-@njit(cache=True)
+@backend.jit()
 def _count_into_place(key, order, start):  # type: ignore[no-untyped-def]
     """Linear in entries and keys, where a sort would compare."""
     for k in key:
