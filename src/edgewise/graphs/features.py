@@ -54,9 +54,12 @@ class SparseFeatures:
     def __matmul__(self, weight: Float[Tensor, "features out"]) -> Float[Tensor, "nodes out"]:
         if backend.compiled(self.value, weight):
             return _Multiply.apply(self, weight)
-        message = self.value.unsqueeze(1) * weight[self.column.long()]
-        rows = torch.arange(len(self), device=self.device).repeat_interleave(self.start.diff())
-        return weight.new_zeros(len(self), weight.size(1)).index_add(0, rows, message)
+        dtype = backend.accumulator(self.value, weight)
+        message = self.value.to(dtype).unsqueeze(1) * weight.to(dtype)[self.column.long()]
+        rows = torch.arange(len(self), device=self.device)
+        rows = rows.repeat_interleave(self.start.diff(), output_size=len(self.value))
+        out = message.new_zeros(len(self), weight.size(1)).index_add(0, rows, message)
+        return out.to(weight.dtype)
 
     def dropped(self, p: float, key: int) -> "SparseFeatures":
         """A copy in which each stored number is zero with probability ``p``."""

@@ -42,10 +42,12 @@ def plain_attention_rows(
     slope: float,
 ) -> Float[Tensor, " entries"]:
     """The same in torch: the reference, and the path off the CPU."""
+    given, dtype = edge.dtype, backend.accumulator(edge, target, source)
+    edge, target, source = (tensor.to(dtype) for tensor in (edge, target, source))
     score = entry_scores(pattern, target, source, slope)
     rows = pattern.num_nodes * pattern.channels
     weight = edge * torch.exp(score - highest(score, pattern.row, rows))
-    return weight / sums(weight, pattern.row, rows)
+    return (weight / sums(weight, pattern.row, rows)).to(given)
 
 
 def row_shares(
@@ -55,7 +57,9 @@ def row_shares(
     source: Float[Tensor, "nodes heads"],
     slope: float,
 ) -> Float[Tensor, " entries"]:
-    """``f_ij / r_i`` with ``r`` the row sums of ``f . E``: :func:`attention_rows` is ``E`` times it.
+    """``f_ij / r_i`` with ``r`` the row sums of ``f . E``.
+
+    :func:`attention_rows` is ``E`` times this.
 
     Compiled only, for scores that :func:`factor_dtype` takes.
     """
@@ -78,12 +82,13 @@ def plain_balance_columns(
     pattern: Pattern, weight: Float[Tensor, " entries"]
 ) -> Float[Tensor, " entries"]:
     """The same in torch: the reference, and the path off the CPU."""
+    given, weight = weight.dtype, weight.to(backend.accumulator(weight))
     column, columns = pattern.stacked_column, pattern.num_nodes * pattern.channels
     # Relative to the highest of its column: the cube of 1 / sqrt(c) may overflow.
     top = highest(weight, column, columns)
     top = top.masked_fill(top <= 0, 1)
     share = weight / top
-    return top.sqrt() * share * sums(share, column, columns).rsqrt()
+    return (top.sqrt() * share * sums(share, column, columns).rsqrt()).to(given)
 
 
 class _AttentionRows(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""Which code runs: compiled kernels on the CPU, plain torch everywhere else. How kernels compile."""
+"""Which code runs, compiled kernels on the CPU or plain torch everywhere else, and how it compiles."""
 
 import logging
 import os
@@ -102,6 +102,14 @@ def plain_kernels() -> Iterator[None]:
         yield
     finally:
         _plain.reset(token)
+
+
+def accumulator(*tensors: Tensor) -> torch.dtype:
+    """The type to add up products of these tensors in: half precision needs single for sums."""
+    dtype = torch.float32
+    for tensor in tensors:
+        dtype = torch.promote_types(dtype, tensor.dtype)
+    return dtype
 
 
 def set_num_threads(count: int) -> None:

@@ -21,7 +21,7 @@ _WORD = 2**32
 
 def draw_key() -> int:
     """A new key from torch's generator, so that ``torch.manual_seed`` governs all dropout."""
-    return int(torch.randint(2**62, ()))
+    return int(torch.randint(2**62, (), device="cpu"))  # on the CPU, whatever the model is on
 
 
 def threshold(p: float) -> int:
@@ -34,7 +34,9 @@ def kept_scale(p: float) -> float:
     return 1 / (1 - threshold(p) / _WORD)
 
 
-def plain_kept(key: int, count: int, p: float, device: Any = None) -> Bool[Tensor, " count"]:
+def plain_kept(
+    key: int, count: int, p: float, device: torch.device | str = "cpu"
+) -> Bool[Tensor, " count"]:
     """Which of ``count`` elements survive: the hash in torch, where int64 must play uint32."""
     low, high = (int(word) for word in key_words(key))
     word = torch.arange(count, device=device)
@@ -109,7 +111,7 @@ def kept_factors(
 ) -> Float[Tensor, " count"]:
     """One factor an element: 0 with probability ``p``, else what keeps the expectation."""
     if not backend.compiled(like):
-        return like.new_tensor(kept_scale(p)) * plain_kept(key, count, p, like.device)
+        return kept_scale(p) * plain_kept(key, count, p, like.device).to(like.dtype)
     out = like.new_empty(count)
     with backend.running:
         _kept_factors(*key_words(key), np.uint32(threshold(p)), kept_scale(p), out.numpy())

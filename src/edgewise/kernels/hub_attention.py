@@ -71,7 +71,7 @@ def hub_attention(
     step = 1 - sqrt(1 - dropout)
     kept = kept_by_two(key, factor.num_entries, step, value) if dropout > 0 else None
     given, scale = value.dtype, kept_scale(step)
-    dtype = torch.promote_types(torch.promote_types(given, target.dtype), torch.float32)
+    dtype = backend.accumulator(value, target, source, h)
     compiled = not materialize and backend.compiled(value.to(dtype))
     if compiled:
         factors_of = factor_dtype(value, target, source, slope)
@@ -79,8 +79,10 @@ def hub_attention(
     value, target, source, h = (tensor.to(dtype) for tensor in (value, target, source, h))
     if not compiled:
         masks = None if kept is None else two_masks(kept, scale, dtype)
-        both = factor.outer if formed is None else formed[0]
-        out = plain_hub_attention(factor, value, both, target, source, h, slope, masks)
+        if formed is None:
+            formed = factor.outer, plain_outer_values(factor, value, value, factor.outer)
+        both, edge = formed[0], formed[1].to(dtype)
+        out = plain_hub_attention(factor, value, both, edge, target, source, h, slope, masks)
     elif formed is None:
         out = _HubAttention.apply(factor, value, target, source, h, slope, kept, scale)
     else:
@@ -100,6 +102,7 @@ def plain_hub_attention(
     factor: Pattern,
     value: Float[Tensor, " links"],
     both: Pattern,
+    edge: Float[Tensor, " entries"],
     target: Float[Tensor, "nodes heads"],
     source: Float[Tensor, "nodes heads"],
     h: Float[Tensor, "nodes heads width"],
@@ -109,7 +112,6 @@ def plain_hub_attention(
     """The same with ``E`` formed, in torch: the reference, and the path off the CPU."""
     channels = both.channels
     score = entry_scores(both, target, source, slope)
-    edge = plain_outer_values(factor, value, value, both)
     by_target, by_source = edge, edge
     if masks is not None:
         by_target, by_source = (

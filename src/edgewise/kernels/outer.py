@@ -37,7 +37,8 @@ def plain_outer_values(
     turned = factor.transpose
     size = turned.pattern.start.diff()
     hub = factor.stacked_column
-    here = torch.arange(factor.num_entries, device=left.device).repeat_interleave(size[hub])
+    here = torch.arange(factor.num_entries, device=left.device)
+    here = here.repeat_interleave(size[hub], output_size=factor.paths)
     before = size[hub].cumsum(0) - size[hub]
     step = torch.arange(len(here), device=left.device) - before[here]
     there = turned.order.long()[turned.pattern.start[hub][here] + step]

@@ -87,7 +87,7 @@ class Pattern:
     def _alike(self, start: Tensor, column: Tensor) -> "Pattern":
         return Pattern(self.num_nodes, self.channels, start, column, lone_loops=self.lone_loops)
 
-    @property
+    @cached_property
     def lone(self) -> Int[Tensor, " lone"]:
         """The stacked rows whose self-loop of 1 is not stored."""
         return (self.start.diff() == 0).nonzero().squeeze(1) if self.lone_loops else self.start[:0]

@@ -58,13 +58,15 @@ def plain_product(
     target, source = pattern.row, pattern.column.long()
     if transposed:
         target, source = pattern.stacked_column, pattern.row // channels
+    given = torch.promote_types(value.dtype, z.dtype)
+    value, z = (tensor.to(backend.accumulator(value, z)) for tensor in (value, z))
     message = value.unsqueeze(1) * z[source, channel * groups // channels]
     out = message.new_zeros(nodes * channels, width).index_add(0, target, message)
     if pattern.lone_loops:
         lone = pattern.lone
         own = z[lone // channels, lone % channels * groups // channels]
         out = out.index_add(0, lone, own)
-    return out.reshape(nodes, channels, width)
+    return out.reshape(nodes, channels, width).to(given)
 
 
 class _Product(torch.autograd.Function):

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from edgewise.core.errors import EdgewiseError
+from edgewise.kernels import backend
 from edgewise.kernels.activation import drop
 from edgewise.kernels.attention import attention_rows, balance_columns
 from edgewise.kernels.dropout import draw_key, drop_twice
@@ -161,6 +162,8 @@ class ChannelAttention(ChannelLayer):
         """Whether to leave ``E`` unformed: a rule about speed, which changes no result."""
         if self.materialize is not None:
             return True
+        if not backend.compiled(edges.factor.value):
+            return False
         pattern = edges.factor.pattern
         return pattern.paths > FORMED_PATHS * pattern.num_entries * self.out_channels
 
