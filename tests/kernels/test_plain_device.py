@@ -67,11 +67,10 @@ def test_sparse_features_stay_on_their_device(layer, normalize, digraph):
 
 def test_passes_over_dense_features_stay_on_their_device():
     x, graph = noise(6, 4).requires_grad_(), torch.tensor([0, 0, 1, 1, 1, 3])
-    with ew.plain_kernels():
-        with OneDevice():
-            out = elu_and_drop(drop(x, 0.5, 1), x.new_ones(4), 0.5, 2)
-            pooled = [pool(out, graph, 4, how) for how in ("max", "mean", "sum")]
-            torch.autograd.grad(torch.cat(pooled).sum(), x)
+    with ew.plain_kernels(), OneDevice():
+        out = elu_and_drop(drop(x, 0.5, 1), x.new_ones(4), 0.5, 2)
+        pooled = [pool(out, graph, 4, how) for how in ("max", "mean", "sum")]
+        torch.autograd.grad(torch.cat(pooled).sum(), x)
 
 
 def test_operators_without_lone_loops_stay_on_their_device(digraph):

@@ -1,4 +1,4 @@
-"""Which code runs, compiled kernels on the CPU or plain torch everywhere else, and how it compiles."""
+"""Which code runs, compiled on the CPU or plain torch everywhere else, and how it compiles."""
 
 import logging
 import os
