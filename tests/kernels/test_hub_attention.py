@@ -1,5 +1,6 @@
 """Walking along the hubs gives what the materialised layer gives, and what the paper says."""
 
+from contextlib import nullcontext
 from math import sqrt
 
 import pytest
@@ -14,6 +15,7 @@ from torch.testing import assert_close
 import edgewise as ew
 from edgewise.core.errors import EdgewiseError
 from edgewise.kernels.hub_attention import hub_attention
+from edgewise.nn.layers import attention as layers
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 
@@ -85,6 +87,26 @@ def test_the_walk_equals_the_materialised_layer_on_drawn_graphs(graph, heads, wi
         found = layer_results(layer, x, graph.edge_index, graph.edge_attr)
         for one, other in zip(found, formed, strict=True):
             assert_close(one, other, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("heads", [1, 2])
+def test_dropout_drops_the_same_links_whichever_way_is_quicker(channels, heads, monkeypatch):
+    edge_index, value, nodes = hub_graph(channels=channels, dtype=torch.float64)
+    layer = ew.ChannelAttention(6, 5, channels, heads=heads, dropout=0.6).double()
+    x = noise(nodes, 6)
+    layer.materialize = True
+    expected = layer_results(layer, x, edge_index, value)
+    layer.materialize = None
+    found = {}
+    for way, paths in (("walked", 0), ("formed", torch.inf)):
+        monkeypatch.setattr(layers, "FORMED_PATHS", paths)
+        found[way] = layer_results(layer, x, edge_index, value)
+        with ew.plain_kernels():
+            found[way, "plain"] = layer_results(layer, x, edge_index, value)
+    for way, results in found.items():
+        for one, other in zip(results, expected, strict=True):
+            assert_close(one, other, **CLOSE, msg=lambda text, way=way: f"{way}: {text}")
 
 
 def dense_truth(operator, target, source, h, slope=0.2):
@@ -192,7 +214,8 @@ def test_what_a_hub_loses_by_crossings_leaves_no_error_behind():
 
 @pytest.mark.parametrize("reach", [10.0, 80.0, 150.0, 1000.0])
 @pytest.mark.parametrize("normalize", ["doubly_stochastic", "row", "symmetric"])
-def test_adapted_edges_stay_finite_whatever_the_scores(reach, normalize):
+@pytest.mark.parametrize("kernels", [nullcontext, ew.plain_kernels])
+def test_adapted_edges_stay_finite_whatever_the_scores(reach, normalize, kernels):
     edge_index, value, nodes = hub_graph(channels=2)
     layer = ew.ChannelAttention(2, 2, edge_channels=2, normalize=normalize)
     with torch.no_grad():
@@ -200,9 +223,11 @@ def test_adapted_edges_stay_finite_whatever_the_scores(reach, normalize):
         layer.attention.copy_(torch.eye(2))
     x = torch.cat(scored(reach, nodes, torch.float32), dim=1).requires_grad_()
     value = value.clamp(min=0.1).requires_grad_()  # at 0 the true gradient knows no bounds
-    out, edges = layer(x, edge_index, value, return_edges=True)
-    loss = out.pow(2).sum() + (edges @ noise(nodes, 2, dtype=torch.float32)).pow(2).sum()
-    for tensor in (out, *torch.autograd.grad(loss, (x, value, layer.weight, layer.attention))):
+    with kernels():
+        out, edges = layer(x, edge_index, value, return_edges=True)
+        loss = out.pow(2).sum() + (edges @ noise(nodes, 2, dtype=torch.float32)).pow(2).sum()
+        grads = torch.autograd.grad(loss, (x, value, layer.weight, layer.attention))
+    for tensor in (out, *grads):
         assert torch.isfinite(tensor).all()
 
 

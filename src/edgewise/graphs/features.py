@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from numba import njit, prange
+from numba import prange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -54,9 +54,12 @@ class SparseFeatures:
     def __matmul__(self, weight: Float[Tensor, "features out"]) -> Float[Tensor, "nodes out"]:
         if backend.compiled(self.value, weight):
             return _Multiply.apply(self, weight)
-        message = self.value.unsqueeze(1) * weight[self.column.long()]
-        rows = torch.arange(len(self), device=self.device).repeat_interleave(self.start.diff())
-        return weight.new_zeros(len(self), weight.size(1)).index_add(0, rows, message)
+        dtype = backend.accumulator(self.value, weight)
+        message = self.value.to(dtype).unsqueeze(1) * weight.to(dtype)[self.column.long()]
+        rows = torch.arange(len(self), device=self.device)
+        rows = rows.repeat_interleave(self.start.diff(), output_size=len(self.value))
+        out = message.new_zeros(len(self), weight.size(1)).index_add(0, rows, message)
+        return out.to(weight.dtype)
 
     def to_dense(self) -> Float[Tensor, "nodes features"]:
         """The same features with their zeros."""
@@ -135,7 +138,7 @@ def _by_rows(x: SparseFeatures, grad: Float[Tensor, "nodes out"]) -> Float[Tenso
     return sums.sum(0)
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _sum_by_rows(part, start, column, value, grad, sums):  # type: ignore[no-untyped-def]
     for p in prange(PARTS):
         sums[p] = 0

@@ -83,7 +83,7 @@ def _elu(x):  # type: ignore[no-untyped-def]
     return below if x <= 0 else x  # what is no number stays none
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _elu_and_drop(low_key, high_key, limit, scale, x, bias, out):  # type: ignore[no-untyped-def]
     rows, width = x.shape
     scale = np.float32(scale)
@@ -100,7 +100,7 @@ def _elu_and_drop(low_key, high_key, limit, scale, x, bias, out):  # type: ignor
                 out[i, f] = value if word >= limit else np.float32(0)
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _elu_and_drop_backward(  # type: ignore[no-untyped-def]
     low_key, high_key, limit, scale, out, grad, grad_x, grad_bias
 ):

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from numba import njit, prange
+from numba import prange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from edgewise.kernels import backend
 from edgewise.kernels.pattern import Pattern
-from edgewise.kernels.scores import entry_scores, factor_dtype, score_factors
+from edgewise.kernels.scores import entry_scores, factor_dtype, highest, score_factors, sums
 
 # Sums over columns are made in this many parts, by rows, and then added: the number of threads
 # changes neither the order of additions nor the result.
@@ -42,14 +42,28 @@ def plain_attention_rows(
     slope: float,
 ) -> Float[Tensor, " entries"]:
     """The same in torch: the reference, and the path off the CPU."""
+    given, dtype = edge.dtype, backend.accumulator(edge, target, source)
+    edge, target, source = (tensor.to(dtype) for tensor in (edge, target, source))
     score = entry_scores(pattern, target, source, slope)
     rows = pattern.num_nodes * pattern.channels
-    highest = score.new_full((rows,), -torch.inf).scatter_reduce(
-        0, pattern.row, score.detach(), "amax"
-    )
-    weight = edge * torch.exp(score - highest[pattern.row])
-    total = weight.new_zeros(rows).index_add(0, pattern.row, weight)
-    return weight / total.masked_fill(total == 0, 1)[pattern.row]
+    weight = edge * torch.exp(score - highest(score, pattern.row, rows))
+    return (weight / sums(weight, pattern.row, rows)).to(given)
+
+
+def row_shares(
+    pattern: Pattern,
+    edge: Float[Tensor, " entries"],
+    target: Float[Tensor, "nodes heads"],
+    source: Float[Tensor, "nodes heads"],
+    slope: float,
+) -> Float[Tensor, " entries"]:
+    """``f_ij / r_i`` with ``r`` the row sums of ``f . E``.
+
+    :func:`attention_rows` is ``E`` times this.
+
+    Compiled only, for scores that :func:`factor_dtype` takes.
+    """
+    return _RowShares.apply(pattern, edge, target, source, slope)
 
 
 def balance_columns(
@@ -68,9 +82,13 @@ def plain_balance_columns(
     pattern: Pattern, weight: Float[Tensor, " entries"]
 ) -> Float[Tensor, " entries"]:
     """The same in torch: the reference, and the path off the CPU."""
-    columns = weight.new_zeros(pattern.num_nodes * pattern.channels)
-    column_sum = columns.index_add(0, pattern.stacked_column, weight)
-    return weight * column_sum.masked_fill(column_sum == 0, 1).rsqrt()[pattern.stacked_column]
+    given, weight = weight.dtype, weight.to(backend.accumulator(weight))
+    column, columns = pattern.stacked_column, pattern.num_nodes * pattern.channels
+    # Relative to the highest of its column: the cube of 1 / sqrt(c) may overflow.
+    top = highest(weight, column, columns)
+    top = top.masked_fill(top <= 0, 1)
+    share = weight / top
+    return (top.sqrt() * share * sums(share, column, columns).rsqrt()).to(given)
 
 
 class _AttentionRows(torch.autograd.Function):
@@ -102,6 +120,37 @@ class _AttentionRows(torch.autograd.Function):
                              grad_target.numpy(), grad_source.numpy(),
                              None if grad_edge is None else grad_edge.numpy(),
                              np.uint64(pattern.channels))  # fmt: skip
+        return None, grad_edge, grad_target, grad_source.sum(0), None
+
+
+class _RowShares(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, pattern: Pattern, edge: Tensor, target: Tensor, source: Tensor, slope: float
+    ) -> Tensor:
+        below, factor = score_factors(target, source, slope)
+        share = torch.empty_like(edge, memory_format=torch.contiguous_format)
+        with backend.running:
+            _share_rows(*_places(pattern), edge.contiguous().numpy(), below.contiguous().numpy(),
+                        factor.contiguous().numpy(), share.numpy(),
+                        np.uint64(pattern.channels))  # fmt: skip
+        ctx.pattern, ctx.slope = pattern, slope
+        ctx.save_for_backward(target, source, edge, share)
+        return share
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        pattern, grad = ctx.pattern, grads[0].contiguous()
+        target, *saved = (tensor.contiguous().numpy() for tensor in ctx.saved_tensors)
+        grad_target = torch.zeros(target.shape, dtype=grad.dtype)
+        grad_source = grad.new_zeros(PARTS, *target.shape)
+        grad_edge = torch.empty_like(grad) if ctx.needs_input_grad[1] else None
+        with backend.running:
+            _share_rows_backward(*_places(pattern), target, *saved, ctx.slope, grad.numpy(),
+                                 grad_target.numpy(), grad_source.numpy(),
+                                 None if grad_edge is None else grad_edge.numpy(),
+                                 np.uint64(pattern.channels))  # fmt: skip
         return None, grad_edge, grad_target, grad_source.sum(0), None
 
 
@@ -151,7 +200,7 @@ def _scaled(pattern: Pattern, entry: Tensor, scale: Tensor, shift: Tensor | None
 # Numbers without a sign index an array without a check for "from the end".
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _attend(start, column, edge, below, factor, weight, totals, channels):  # type: ignore[no-untyped-def]
     heads = np.uint64(below.shape[1])
     for row in prange(len(totals)):
@@ -169,7 +218,7 @@ def _attend(start, column, edge, below, factor, weight, totals, channels):  # ty
             weight[e] *= scale
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _attend_backward(  # type: ignore[no-untyped-def]
     start, column, target, source, below, factor, weight, totals, slope, grad, grad_target,
     grad_source, grad_edge, channels,
@@ -197,7 +246,50 @@ def _attend_backward(  # type: ignore[no-untyped-def]
                         grad_edge[e] = f / totals[r] * (grad[e] - dot)
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
+def _share_rows(start, column, edge, below, factor, share, channels):  # type: ignore[no-untyped-def]
+    heads = np.uint64(below.shape[1])
+    for row in prange(len(start) - 1):
+        r = np.uint64(row)
+        i, head = r // channels, r % channels * heads // channels
+        first, last, low = start[r], start[r + np.uint64(1)], below[i, head]
+        total = share.dtype.type(0)
+        for e in range(first, last):
+            j = np.uint64(column[e])
+            share[e] = max(low * factor[j, head, 0], factor[j, head, 1])
+            total += edge[e] * share[e]
+        scale = 1 / total if total > 0 else share.dtype.type(1)
+        for e in range(first, last):
+            share[e] *= scale
+
+
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
+def _share_rows_backward(  # type: ignore[no-untyped-def]
+    start, column, target, source, edge, share, slope, grad, grad_target, grad_source, grad_edge,
+    channels,
+):  # fmt: skip
+    nodes, heads = target.shape
+    parts = len(grad_source)
+    for part in prange(parts):
+        mine = grad_source[part]
+        for i in range(np.uint64(part * nodes // parts), np.uint64((part + 1) * nodes // parts)):
+            for q in range(channels):
+                head, r = q * np.uint64(heads) // channels, i * channels + q
+                first, last = start[r], start[r + np.uint64(1)]
+                dot = share.dtype.type(0)
+                for e in range(first, last):
+                    dot += share[e] * grad[e]
+                for e in range(first, last):
+                    j, change = np.uint64(column[e]), share[e] * (grad[e] - dot * edge[e])
+                    if target[i, head] + source[j, head] <= 0:
+                        change *= slope
+                    mine[j, head] += change
+                    grad_target[i, head] += change
+                    if grad_edge is not None:
+                        grad_edge[e] = -share[e] * dot
+
+
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _sum_columns(start, column, entry, factor, parts, channels):  # type: ignore[no-untyped-def]
     rows = len(start) - 1
     for part in prange(len(parts)):
@@ -210,7 +302,7 @@ def _sum_columns(start, column, entry, factor, parts, channels):  # type: ignore
                 sums[column[e] * channels + q] += term
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _scale_columns(start, column, entry, scale, shift, out, channels):  # type: ignore[no-untyped-def]
     for row in prange(len(start) - 1):
         r = np.uint64(row)

@@ -1,15 +1,17 @@
-"""Which code runs: compiled kernels on the CPU, plain torch everywhere else."""
+"""Which code runs, compiled on the CPU or plain torch everywhere else, and how it compiles."""
 
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import RLock
+from typing import Any
 
 import numba
 import numpy as np
 import torch
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -21,9 +23,67 @@ _plain: ContextVar[bool] = ContextVar(
 # numba's workqueue layer, the only one on some machines, must not be entered by two threads.
 running = RLock()
 
+_told = False  # whether this process has said that it cannot cache
+
 # A product may be fused with the sum it goes into. Sums are not reordered: LLVM would do so in one
 # way when it compiles and in another when it reads a kernel from the cache.
 FAST_MATH = {"contract", "nsz"}
+
+
+def jit(**options: Any) -> Callable[[Any], Any]:
+    """``numba.njit`` that keeps what it compiled on disk, where there is a place for it.
+
+    Without one (a read-only installation and no home, a full disk, files of another user) kernels
+    are compiled anew in every process.
+    """
+
+    def decorate(function: Any) -> Any:
+        try:
+            kernel = numba.njit(cache=True, **options)(function)
+        except RuntimeError as error:  # numba: "cannot cache function: no locator available"
+            if "locator" not in str(error):
+                raise
+            _tell_once(str(error))
+            return numba.njit(**options)(function)
+        kernel._cache = _CacheOrNone(kernel._cache)
+        return kernel
+
+    return decorate
+
+
+class _CacheOrNone:
+    """The files of a kernel; one that cannot be read or written is as good as none."""
+
+    def __init__(self, files: Any) -> None:
+        self._files = files
+
+    def load_overload(self, *place: Any) -> Any:
+        return self._attempt(self._files.load_overload, *place)
+
+    def save_overload(self, *place: Any) -> Any:
+        return self._attempt(self._files.save_overload, *place)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+    @staticmethod
+    def _attempt(action: Callable[..., Any], *place: Any) -> Any:
+        try:
+            return action(*place)
+        except OSError as error:
+            _tell_once(str(error))
+            return None
+
+
+def _tell_once(reason: str) -> None:
+    global _told
+    if not _told:
+        logging.getLogger("edgewise").warning(
+            "compiled kernels cannot be cached (%s), so every process compiles them anew; set "
+            "NUMBA_CACHE_DIR to a folder that can be written",
+            reason,
+        )
+    _told = True
 
 
 def compiled(*tensors: Tensor) -> bool:
@@ -42,6 +102,14 @@ def plain_kernels() -> Iterator[None]:
         yield
     finally:
         _plain.reset(token)
+
+
+def accumulator(*tensors: Tensor) -> torch.dtype:
+    """The type to add up products of these tensors in: half precision needs single for sums."""
+    dtype = torch.float32
+    for tensor in tensors:
+        dtype = torch.promote_types(dtype, tensor.dtype)
+    return dtype
 
 
 def set_num_threads(count: int) -> None:
@@ -64,7 +132,7 @@ def take(value: Tensor, places: Tensor) -> Tensor:
     return out
 
 
-@njit(parallel=True, cache=True)
+@jit(parallel=True)
 def _take(value, places, out):  # type: ignore[no-untyped-def]
     for k in prange(len(places)):
         out[k] = value[places[k]]

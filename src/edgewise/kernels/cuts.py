@@ -5,9 +5,9 @@ from functools import cached_property
 
 import torch
 from jaxtyping import Int
-from numba import njit
 from torch import Tensor
 
+from edgewise.kernels import backend
 from edgewise.kernels.pattern import Pattern, Transpose
 
 
@@ -51,7 +51,7 @@ def cut_pattern(
                       lone_loops=whole.lone_loops)  # fmt: skip
 
 
-@njit(cache=True)
+@backend.jit()
 def _cut(start, column, offset, chosen, new_start, new_column, place, channels):  # type: ignore[no-untyped-def]
     row, filled, node = 0, 0, 0
     for block in chosen:
@@ -68,7 +68,7 @@ def _cut(start, column, offset, chosen, new_start, new_column, place, channels):
     new_start[row] = filled
 
 
-@njit(cache=True)
+@backend.jit()
 def _cut_order(start, order, offset, chosen, new_order, channels):  # type: ignore[no-untyped-def]
     filled = 0
     for block in chosen:

@@ -21,7 +21,7 @@ _WORD = 2**32
 
 def draw_key() -> int:
     """A new key from torch's generator, so that ``torch.manual_seed`` governs all dropout."""
-    return int(torch.randint(2**62, ()))
+    return int(torch.randint(2**62, (), device="cpu"))  # on the CPU, whatever the model is on
 
 
 def threshold(p: float) -> int:
@@ -34,7 +34,9 @@ def kept_scale(p: float) -> float:
     return 1 / (1 - threshold(p) / _WORD)
 
 
-def plain_kept(key: int, count: int, p: float, device: Any = None) -> Bool[Tensor, " count"]:
+def plain_kept(
+    key: int, count: int, p: float, device: torch.device | str = "cpu"
+) -> Bool[Tensor, " count"]:
     """Which of ``count`` elements survive: the hash in torch, where int64 must play uint32."""
     low, high = (int(word) for word in key_words(key))
     word = torch.arange(count, device=device)
@@ -73,13 +75,13 @@ def _kept(low_key, high_key, limit, k):  # type: ignore[no-untyped-def]
     return mix(np.uint32(word + high_key)) >= limit
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _kept_factors(low_key, high_key, limit, scale, out):  # type: ignore[no-untyped-def]
     for k in prange(len(out)):
         out[k] = scale if _kept(low_key, high_key, limit, k) else 0
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _drop_twice(value, kind, scale, first, second):  # type: ignore[no-untyped-def]
     scale = value.dtype.type(scale)
     for k in prange(len(value)):
@@ -88,7 +90,7 @@ def _drop_twice(value, kind, scale, first, second):  # type: ignore[no-untyped-d
         second[k] = kept if kind[k] & 2 else 0
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _add_kept(first, second, kind, scale, out):  # type: ignore[no-untyped-def]
     scale = out.dtype.type(scale)
     for k in prange(len(out)):
@@ -96,7 +98,7 @@ def _add_kept(first, second, kind, scale, out):  # type: ignore[no-untyped-def]
         out[k] = scale * (kept + second[k] if kind[k] & 2 else kept)
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _kept_by_two(low_key, high_key, limit, out):  # type: ignore[no-untyped-def]
     count = len(out)
     for k in prange(count):
@@ -109,7 +111,7 @@ def kept_factors(
 ) -> Float[Tensor, " count"]:
     """One factor an element: 0 with probability ``p``, else what keeps the expectation."""
     if not backend.compiled(like):
-        return like.new_tensor(kept_scale(p)) * plain_kept(key, count, p, like.device)
+        return kept_scale(p) * plain_kept(key, count, p, like.device).to(like.dtype)
     out = like.new_empty(count)
     with backend.running:
         _kept_factors(*key_words(key), np.uint32(threshold(p)), kept_scale(p), out.numpy())
@@ -127,13 +129,20 @@ def kept_by_two(key: int, count: int, p: float, like: Tensor) -> UInt8[Tensor, "
     return out
 
 
+def two_masks(
+    kept: UInt8[Tensor, " count"], scale: float, dtype: torch.dtype
+) -> Float[Tensor, "2 count"]:
+    """The masks of :func:`kept_by_two` as factors."""
+    return scale * torch.stack([kept & 1, kept >> 1]).to(dtype)
+
+
 def drop_twice(
     value: Float[Tensor, " count"], p: float, key: int
 ) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
     """``value`` under two masks, which drop with probability ``p`` each."""
     kind = kept_by_two(key, len(value), p, value)
     if not backend.compiled(value):
-        first, second = kept_scale(p) * torch.stack([kind & 1, kind >> 1]).to(value.dtype)
+        first, second = two_masks(kind, kept_scale(p), value.dtype)
         return value * first, value * second
     return _DropTwice.apply(value, kind, kept_scale(p))
 

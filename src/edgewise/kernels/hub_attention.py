@@ -1,9 +1,13 @@
 """One doubly stochastic attention step over edges ``E = B B^T``, without adapted edges.
 
 With ``M = f . E`` entry by entry, ``r`` its row sums, ``P = diag(1/r) M`` and ``c`` the column
-sums of ``P``, the result is ``P diag(1/c) P^T H`` for every channel. Dropout falls on the
-links of the targets in ``B``, with its own mask in each of the two products, each keeping
-with probability ``sqrt(1 - p)``, so that the expectation of the coefficients stays.
+sums of ``P``, the result is ``P diag(1/c) P^T H`` for every channel.
+
+Dropout falls on the links of the targets in ``B``, with its own mask in each of the two products:
+``M`` is ``f . ((m B) B^T)`` there, with masks ``m`` that each keep with probability
+``sqrt(1 - p)``, so that the expectation of the coefficients stays; ``r`` and ``c`` are those
+without dropout. One key gives the same masks, and so the same result up to rounding, whether ``E``
+is formed or not.
 """
 
 from dataclasses import replace
@@ -18,7 +22,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from edgewise.kernels import backend
-from edgewise.kernels.dropout import kept_by_two, kept_scale
+from edgewise.kernels.attention import row_shares
+from edgewise.kernels.dropout import kept_by_two, kept_scale, two_masks
 from edgewise.kernels.hubs import (
     Array,
     arrange,
@@ -28,10 +33,10 @@ from edgewise.kernels.hubs import (
     pull,
     push,
 )
-from edgewise.kernels.outer import plain_outer_values
+from edgewise.kernels.outer import dropped_outer_values, plain_outer_values
 from edgewise.kernels.pattern import Pattern
-from edgewise.kernels.products import plain_product
-from edgewise.kernels.scores import entry_scores, factor_dtype
+from edgewise.kernels.products import plain_product, product
+from edgewise.kernels.scores import entry_scores, factor_dtype, highest, sums
 
 
 def hub_attention(
@@ -44,31 +49,60 @@ def hub_attention(
     slope: float,
     dropout: float = 0.0,
     key: int = 0,
+    formed: tuple[Pattern, Float[Tensor, " entries"]] | None = None,
     materialize: bool = False,
 ) -> Float[Tensor, "nodes channels width"]:
-    """``P diag(1/c) P^T h`` by walks along the hubs, or over the formed ``E`` if asked to.
+    """``P diag(1/c) P^T h`` by walks along the hubs.
 
-    Scores and slopes whose ``f`` cannot be taken apart into factors are left to the formed ``E``
-    as well.
+    Scores and slopes whose ``f`` cannot be taken apart into factors are computed in plain torch.
+
+    Args:
+        factor: The pattern of ``B``.
+        value: Its values.
+        target: The scores ``s`` of the targets.
+        source: The scores ``t`` of the sources.
+        h: What is gathered.
+        slope: Of LeakyReLU below zero.
+        dropout: The probability ``p``.
+        key: Of the masks.
+        formed: Pattern and values of ``E``, to compute along them in place of the walks.
+        materialize: Form ``E`` in plain torch, as a reference.
     """
     step = 1 - sqrt(1 - dropout)
     kept = kept_by_two(key, factor.num_entries, step, value) if dropout > 0 else None
-    given, dtype = value.dtype, factor_dtype(value, target, source, slope)
-    value, target, source, h = (
-        tensor.to(dtype or torch.float64) for tensor in (value, target, source, h)
-    )
-    if materialize or dtype is None or not backend.compiled(value, target, source, h):
-        masks = None
+    given, scale = value.dtype, kept_scale(step)
+    dtype = backend.accumulator(value, target, source, h)
+    compiled = not materialize and backend.compiled(value.to(dtype))
+    if compiled:
+        factors_of = factor_dtype(value, target, source, slope)
+        compiled, dtype = factors_of is not None, factors_of or torch.float64
+    value, target, source, h = (tensor.to(dtype) for tensor in (value, target, source, h))
+    if not compiled:
+        masks = None if kept is None else two_masks(kept, scale, dtype)
+        if formed is None:
+            formed = factor.outer, plain_outer_values(factor, value, value, factor.outer)
+        both, edge = formed[0], formed[1].to(dtype)
+        out = plain_hub_attention(factor, value, both, edge, target, source, h, slope, masks)
+    elif formed is None:
+        out = _HubAttention.apply(factor, value, target, source, h, slope, kept, scale)
+    else:
+        both, edge = formed[0], formed[1].to(dtype)
+        share = row_shares(both, edge, target, source, slope)
+        first, second = edge, edge
         if kept is not None:
-            masks = kept_scale(step) * torch.stack([kept & 1, kept >> 1]).to(value.dtype)
-        return plain_hub_attention(factor, value, target, source, h, slope, masks).to(given)
-    scale = kept_scale(step)
-    return _HubAttention.apply(factor, value, target, source, h, slope, kept, scale).to(given)
+            first, second = dropped_outer_values(factor, value, kept, scale, both)
+        column_sum = product(both, share * edge, h.new_ones(len(h), 1, 1), transposed=True)
+        pooled = product(both, share * second, h, transposed=True)
+        pooled = pooled / column_sum.masked_fill(column_sum == 0, 1)
+        out = product(both, share * first, pooled)
+    return out.to(given)
 
 
 def plain_hub_attention(
     factor: Pattern,
     value: Float[Tensor, " links"],
+    both: Pattern,
+    edge: Float[Tensor, " entries"],
     target: Float[Tensor, "nodes heads"],
     source: Float[Tensor, "nodes heads"],
     h: Float[Tensor, "nodes heads width"],
@@ -76,25 +110,23 @@ def plain_hub_attention(
     masks: Float[Tensor, "2 links"] | None,
 ) -> Float[Tensor, "nodes channels width"]:
     """The same with ``E`` formed, in torch: the reference, and the path off the CPU."""
-    both = factor.outer
-    rows = both.num_nodes * both.channels
+    channels = both.channels
     score = entry_scores(both, target, source, slope)
-    highest = score.new_full((rows,), -torch.inf).scatter_reduce(
-        0, both.row, score.detach(), "amax"
-    )
-    f = torch.exp(score - highest[both.row])
-    weight = f * plain_outer_values(factor, value, value, both)
-    row_sum = weight.new_zeros(rows).index_add(0, both.row, weight)[both.row]
-    column_sum = weight.new_zeros(rows).index_add(0, both.stacked_column, weight / row_sum)
-    first, second = weight, weight
+    by_target, by_source = edge, edge
     if masks is not None:
-        first, second = (
-            f * plain_outer_values(factor, value * mask, value, both) for mask in masks
+        by_target, by_source = (
+            plain_outer_values(factor, value * mask, value, both) for mask in masks
         )
-    pooled = plain_product(both, second / row_sum, h, transposed=True)
-    column_sum = column_sum.masked_fill(column_sum == 0, 1)
-    pooled = pooled / column_sum.reshape(both.num_nodes, both.channels, 1)
-    return plain_product(both, first / row_sum, pooled)
+    # P and P diag(1/c), as softmax is computed: the highest exponent of each sum is taken out.
+    row_top = highest(score, both.row, both.num_nodes * channels)
+    f = torch.exp(score - row_top)
+    row_sum = sums(f * edge, both.row, both.num_nodes * channels)
+    score = score - row_top - row_sum.log()
+    column_top = highest(score, both.stacked_column, both.num_nodes * channels)
+    g = torch.exp(score - column_top)
+    column_sum = sums(g * edge, both.stacked_column, both.num_nodes * channels)
+    pooled = plain_product(both, g * by_source / column_sum, h, transposed=True)
+    return plain_product(both, f * by_target / row_sum, pooled)
 
 
 class _HubAttention(torch.autograd.Function):

@@ -5,7 +5,7 @@ beside it one of those whose nodes have crossed.
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from edgewise.kernels import backend
 from edgewise.kernels.lanes import (
@@ -29,7 +29,7 @@ NONE, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 AHEAD, FETCHED, LINE = np.uint64(16), np.uint64(64), np.uint64(16)
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def walk_products(  # type: ignore[no-untyped-def]
     events, bounds, column, link, giver_masks, giver, taker_masks, taker, z, out, sources_give,
     lanes,
@@ -42,7 +42,7 @@ def walk_products(  # type: ignore[no-untyped-def]
                        out[part, q], sources_give, lanes)  # fmt: skip
 
 
-@njit(cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(fastmath=backend.FAST_MATH)
 def _walk_products(  # type: ignore[no-untyped-def]
     events, first, last, column, link, giver_masks, giver, taker_masks, taker, z, out,
     sources_give, lanes,
@@ -70,7 +70,7 @@ def _walk_products(  # type: ignore[no-untyped-def]
                 store(plus(before, taker[i, 1], second_half(total)), out, i, f)
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def walk_gradients(  # type: ignore[no-untyped-def]
     events, bounds, column, link, masks, held, source, asked, target, tilt, grad_link,
     grad_target, grad_source, lanes,
@@ -83,7 +83,7 @@ def walk_gradients(  # type: ignore[no-untyped-def]
                         grad_link, grad_target[part, q], grad_source[part, q], lanes)  # fmt: skip
 
 
-@njit(cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(fastmath=backend.FAST_MATH)
 def _walk_gradients(  # type: ignore[no-untyped-def]
     events, first, last, column, link, masks, held, source, asked, target, tilt, grad_link,
     grad_target, grad_source, lanes,
@@ -131,7 +131,7 @@ def _walk_gradients(  # type: ignore[no-untyped-def]
                 grad_target[i] += tilt * added_up(first_half(total)) + added_up(second_half(total))
 
 
-@njit(cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(fastmath=backend.FAST_MATH)
 def _give(numbers, first, last, column, link, masks, f, hubs, place):  # type: ignore[no-untyped-def]
     """Add the numbers of a node to its hubs, as far as it is linked to each."""
     for e in range(first, last):
@@ -139,13 +139,13 @@ def _give(numbers, first, last, column, link, masks, f, hubs, place):  # type: i
         store(plus(load(numbers, hubs, k, place), share, numbers), hubs, k, place)
 
 
-@njit(cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(fastmath=backend.FAST_MATH)
 def _crossing(numbers, before, after):  # type: ignore[no-untyped-def]
     """What changes in a hub when a node crosses: one sum loses it, the other gains it."""
     return side_by_side(times(-before, numbers), times(after, numbers))
 
 
-@njit(cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(fastmath=backend.FAST_MATH)
 def _share(link, masks, e, f, like):  # type: ignore[no-untyped-def]
     """A link in each of a group of columns, under dropout."""
     if masks is None:
@@ -153,7 +153,7 @@ def _share(link, masks, e, f, like):  # type: ignore[no-untyped-def]
     return times(link[e], _kept(masks, e, f, like))
 
 
-@njit(cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(fastmath=backend.FAST_MATH)
 def _kept(masks, e, f, like):  # type: ignore[no-untyped-def]
     """What dropout leaves of a link, as a factor."""
     if masks is None:
@@ -162,12 +162,12 @@ def _kept(masks, e, f, like):  # type: ignore[no-untyped-def]
     return load(like, factor, kind[e], TWO * f)
 
 
-@njit(cache=True)
+@backend.jit()
 def _node(event, nodes):  # type: ignore[no-untyped-def]
     return np.uint64(event) if event < nodes else np.uint64(event) - nodes
 
 
-@njit(cache=True)
+@backend.jit()
 def _fetch_ahead(events, place, first, last, column, link, masks, others):  # type: ignore[no-untyped-def]
     nodes = np.uint64(len(first))
     i = _node(events[min(place + AHEAD, TWO * nodes - ONE)], nodes)
@@ -178,7 +178,7 @@ def _fetch_ahead(events, place, first, last, column, link, masks, others):  # ty
     _fetch_masks(others, first[i])
 
 
-@njit(cache=True)
+@backend.jit()
 def _fetch_masks(masks, e):  # type: ignore[no-untyped-def]
     if masks is not None:
         fetch(masks[0], (e,))

@@ -9,7 +9,6 @@ from functools import cached_property
 
 import torch
 from jaxtyping import Int
-from numba import njit
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
@@ -88,7 +87,7 @@ class Pattern:
     def _alike(self, start: Tensor, column: Tensor) -> "Pattern":
         return Pattern(self.num_nodes, self.channels, start, column, lone_loops=self.lone_loops)
 
-    @property
+    @cached_property
     def lone(self) -> Int[Tensor, " lone"]:
         """The stacked rows whose self-loop of 1 is not stored."""
         return (self.start.diff() == 0).nonzero().squeeze(1) if self.lone_loops else self.start[:0]
@@ -140,7 +139,7 @@ def _sorted(
     return torch.sort(key, stable=True).indices, torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
-@njit(cache=True)
+@backend.jit()
 def _count_into_place(key, order, start):  # type: ignore[no-untyped-def]
     """Linear in entries and keys, where a sort would compare."""
     for k in key:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from numba import njit, prange
+from numba import prange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -57,7 +57,7 @@ class _LargestOfGraph(torch.autograd.Function):
 
 # Atoms that a symmetry exchanges are equally large; like torch, each gets its share of the
 # gradient.
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _largest(x, graph, out, share):  # type: ignore[no-untyped-def]
     """The largest values, and one over the number of nodes that have them."""
     nodes, width = x.shape
@@ -83,7 +83,7 @@ def _largest(x, graph, out, share):  # type: ignore[no-untyped-def]
                     highest[f] = 0
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _largest_backward(x, graph, out, grad, grad_x):  # type: ignore[no-untyped-def]
     nodes, width = x.shape
     for i in prange(nodes):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from numba import njit, prange
+from numba import prange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
@@ -58,13 +58,15 @@ def plain_product(
     target, source = pattern.row, pattern.column.long()
     if transposed:
         target, source = pattern.stacked_column, pattern.row // channels
+    given = torch.promote_types(value.dtype, z.dtype)
+    value, z = (tensor.to(backend.accumulator(value, z)) for tensor in (value, z))
     message = value.unsqueeze(1) * z[source, channel * groups // channels]
     out = message.new_zeros(nodes * channels, width).index_add(0, target, message)
     if pattern.lone_loops:
         lone = pattern.lone
         own = z[lone // channels, lone % channels * groups // channels]
         out = out.index_add(0, lone, own)
-    return out.reshape(nodes, channels, width)
+    return out.reshape(nodes, channels, width).to(given)
 
 
 class _Product(torch.autograd.Function):
@@ -174,7 +176,7 @@ def _ahead(read: Tensor) -> np.uint64:
 # written. Columns are summed in registers, one group of them after the other.
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _multiply(start, column, value, z, out, groups, lone_loops, lanes):  # type: ignore[no-untyped-def]
     channels, groups_in, groups_out = groups
     summed, shared = channels // groups_out, channels // groups_in
@@ -195,7 +197,7 @@ def _multiply(start, column, value, z, out, groups, lone_loops, lanes):  # type:
                 store(total, out, row, f)
 
 
-@njit(parallel=True, cache=True, fastmath=backend.FAST_MATH)
+@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _multiply_and_sample(  # type: ignore[no-untyped-def]
     start, column, value, grad, z, grad_z, sampled, groups, lone_loops, ahead, lanes
 ):
@@ -223,7 +225,7 @@ def _multiply_and_sample(  # type: ignore[no-untyped-def]
                 store(total, grad_z, row, f)
 
 
-@njit(cache=True)
+@backend.jit()
 def _fetch_ahead(rows, column, e, groups, group, first, lanes):  # type: ignore[no-untyped-def]
     row = column[min(e, np.uint64(len(column)) - ONE)] * groups + group
     line = np.uint64(64 // rows.itemsize)

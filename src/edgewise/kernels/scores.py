@@ -8,7 +8,7 @@ once per entry.
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
@@ -76,3 +76,19 @@ def entry_scores(
     head = pattern.row % pattern.channels * heads // pattern.channels
     pair = target[pattern.row // pattern.channels, head] + source[pattern.column.long(), head]
     return leaky_relu(pair, slope)
+
+
+def highest(
+    score: Float[Tensor, " entries"], place: Int[Tensor, " entries"], places: int
+) -> Float[Tensor, " entries"]:
+    """The highest score among the entries at the same place; a constant to autograd."""
+    score = score.detach()
+    return score.new_full((places,), -torch.inf).scatter_reduce(0, place, score, "amax")[place]
+
+
+def sums(
+    weight: Float[Tensor, " entries"], place: Int[Tensor, " entries"], places: int
+) -> Float[Tensor, " entries"]:
+    """The sum of the weights at the same place; 1 where it is 0, to be divided by."""
+    total = weight.new_zeros(places).index_add(0, place, weight)
+    return total.masked_fill(total == 0, 1)[place]

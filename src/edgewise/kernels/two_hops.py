@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 from jaxtyping import Int
-from numba import njit, prange
+from numba import prange
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
@@ -70,7 +70,7 @@ def _too_large(entries: int, about: str, largest: int) -> EdgewiseError:
 RUNS = 64
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _count(start, column, hub_start, member, nodes, channels):  # type: ignore[no-untyped-def]
     rows = nodes * channels
     counts = np.zeros(rows, np.int64)
@@ -86,7 +86,7 @@ def _count(start, column, hub_start, member, nodes, channels):  # type: ignore[n
     return counts
 
 
-@njit(parallel=True, cache=True)
+@backend.jit(parallel=True)
 def _fill(  # type: ignore[no-untyped-def]
     start, column, hub_start, member, both_start, both_column, nodes, channels
 ):

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import ModelSettings
 from edgewise.graphs.features import Features
+from edgewise.kernels import backend
 from edgewise.kernels.activation import drop
 from edgewise.kernels.attention import attention_rows, balance_columns
 from edgewise.kernels.dropout import draw_key, drop_twice
@@ -61,9 +62,10 @@ class ChannelAttention(ChannelLayer):
         concat: Concatenate channels and heads; if False they are averaged.
         heads: Number :math:`H` of independent attentions; they multiply the channels.
         dropout: Probability of dropping a coefficient in training. Doubly stochastic
-            coefficients are a product of two factors; the entries of each are dropped so that
-            the product keeps its expectation. Where the layer walks, these are entries of the
-            factor of :math:`E`, else of :math:`\alpha`.
+            coefficients are a product of two factors; entries of each are dropped with masks of
+            their own, so that the product keeps its expectation. If the adapted edges are asked
+            for, these are entries of the factor of :math:`\alpha`; if not, they are entries of
+            the factor of :math:`E`, whichever way the layer is computed.
         negative_slope: Slope of LeakyReLU below zero.
         bias: Whether to learn :math:`b`.
         flow: ``"source_to_target"`` as in PyG, or ``"target_to_source"``.
@@ -162,29 +164,40 @@ class ChannelAttention(ChannelLayer):
     def unbiased(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """As :meth:`propagate`, without the bias."""
         h, target, source = self._scored(x, edges)
-        if self.normalize == "doubly_stochastic" and self._leaves_unformed(edges):
-            p = self.dropout if self.training else 0.0
-            out = hub_attention(
-                edges.factor.pattern,
-                edges.factor.value,
-                target,
-                source,
-                h,
-                slope=self.negative_slope,
-                dropout=p,
-                key=draw_key() if p > 0 else 0,
-                materialize=bool(self.materialize),
-            )
-            return self.joined(out)
+        dropout = self.dropout if self.training else 0.0
+        if self._is_factored(edges):
+            walks = self._walks(edges)
+            if walks or dropout > 0:
+                out = hub_attention(
+                    edges.factor.pattern,
+                    edges.factor.value,
+                    target,
+                    source,
+                    h,
+                    slope=self.negative_slope,
+                    dropout=dropout,
+                    key=draw_key() if dropout > 0 else 0,
+                    formed=None if walks else (edges.formed.pattern, edges.formed.value),
+                    materialize=bool(self.materialize),
+                )
+                return self.joined(out)
         return self._along(h, self._adapted(edges, target, source))
 
-    def _leaves_unformed(self, edges: Operator) -> TypeGuard[DoublyStochastic]:
-        """Whether to leave the way along these edges to :func:`hub_attention`."""
-        # Few are joined where lone self-loops are left out, and what is small is quicker formed.
-        if not isinstance(edges, DoublyStochastic) or edges.factor.pattern.lone_loops:
-            return False
+    def _is_factored(self, edges: Operator) -> TypeGuard[DoublyStochastic]:
+        """Whether there are links of ``E = B B^T`` to walk along, and to drop."""
+        # Where lone self-loops are not stored there is no dropout, and what is left is small.
+        return (
+            self.normalize == "doubly_stochastic"
+            and isinstance(edges, DoublyStochastic)
+            and not edges.factor.pattern.lone_loops
+        )
+
+    def _walks(self, edges: DoublyStochastic) -> bool:
+        """Whether to leave ``E`` unformed: a rule about speed, which changes no result."""
         if self.materialize is not None:
             return True
+        if not backend.compiled(edges.factor.value):
+            return False
         pattern = edges.factor.pattern
         return pattern.paths > FORMED_PATHS * pattern.num_entries * self.out_channels
 

@@ -1,0 +1,55 @@
+"""Kernels compile wherever the package is installed, and keep what they compiled if they can."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+GATHER = """
+import torch
+from edgewise.kernels import backend
+for _ in range(2):
+    places = torch.tensor([2, 0, 1], dtype=torch.int32)
+    print(backend.take(torch.tensor([1.0, 2.0, 3.0]), places).tolist())
+"""
+
+
+def run(**environment):
+    source = str(Path(__file__).parents[2] / "src")
+    return subprocess.run(
+        [sys.executable, "-c", GATHER],
+        env={**os.environ, "PYTHONPATH": source, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def assert_works_and_says_so_once(done):
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:2] == ["[3.0, 1.0, 2.0]"] * 2
+    assert done.stderr.count("compiled kernels cannot be cached") == 1
+    assert "NUMBA_CACHE_DIR" in done.stderr
+
+
+def test_kernels_compile_without_a_place_for_their_cache(tmp_path):
+    """The folder for the cache is a file, and no other may be tried: as for a user without one."""
+    (tmp_path / "file").touch()
+    done = run(
+        NUMBA_CACHE_DIR=str(tmp_path / "file"),
+        NUMBA_CACHE_LOCATOR_CLASSES="UserProvidedCacheLocator",
+    )
+    assert_works_and_says_so_once(done)
+
+
+def test_kernels_compile_where_their_cache_cannot_be_read(tmp_path):
+    """A folder in place of a cache file cannot be opened, not even by an administrator."""
+    first = run(NUMBA_CACHE_DIR=str(tmp_path))
+    assert (first.returncode, first.stderr) == (0, "")
+    for suffix in (".nbc", ".nbi"):  # the code, and then also the index
+        files = list(tmp_path.rglob(f"*{suffix}"))
+        assert files
+        for file in files:
+            file.unlink()
+            file.mkdir()
+        assert_works_and_says_so_once(run(NUMBA_CACHE_DIR=str(tmp_path)))
