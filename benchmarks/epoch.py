@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from edgewise.core.recipe import Recipe
+from edgewise.core.presets import make_settings
 from edgewise.nn.networks import VARIANTS
 from edgewise.problems import node_problem
 from memory import peak_gib
@@ -126,10 +126,11 @@ def with_values(matrix: Tensor, value: Tensor) -> Tensor:
 
 
 def our_epoch(graph: Graph, split: Split, variant: str) -> Callable[[], None]:
-    recipe = Recipe(**asdict(VARIANTS[variant]))
+    settings = make_settings("node", "paper", **asdict(VARIANTS[variant]))
     classes = tuple(map(str, range(int(graph.y.max()) + 1)))
-    task = Task("classification", ("class",), classes)
-    fitting = Fitting(make_trainer(node_problem(graph, task, split, recipe), recipe))
+    task = Classification(("class",), classes)
+    problem, _ = node_problem(graph, task, graph.y, split, settings)
+    fitting = Fitting(make_trainer(problem))
 
     def epoch() -> None:
         fitting.step()
