@@ -65,7 +65,7 @@ def test_molecules_are_checked_and_bad_rows_listed(tmp_path):
     (tmp_path / "m.csv").write_text("smiles,y\nCCO,1.5\nC(,2\nCC,3\n")
     listed = tmp_path / "bad.csv"
     output = run(app, "check", tmp_path / "m.csv", "--split", "1,0,0", "--invalid-file", listed)
-    assert "MoleculeSet(molecules=2, nodes=5, edges=6" in output
+    assert "GraphSet(graphs=2, nodes=5, edges=6" in output
     assert "1 of 3 rows cannot be read" in output
     assert "predicting column 'y', the only one beside the SMILES" in output
     assert listed.read_text().count("\n") == 2

@@ -199,7 +199,7 @@ class Settings:
         """The same settings but for some, by their names alone."""
         parts: dict[str, dict[str, Any]] = {}
         for name, value in known(flat).items():
-            parts.setdefault(PART_OF[name], {})[name] = value
+            parts.setdefault(PART_OF[name], {})[name] = _checked(SETTINGS[name], value)
         return replace(
             self, **{part: replace(getattr(self, part), **new) for part, new in parts.items()}
         )
