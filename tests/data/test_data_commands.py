@@ -56,7 +56,8 @@ def test_a_graph_is_checked_column_by_column(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,age,side\na,1,x\nb,2,y\n")
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
     output = run(app, "check", tmp_path, "--target", "side", "--split", "1,0,0")
-    assert "Graph(nodes=2, edges=1, channels=1, features=1, classes=2)" in output
+    assert "Graph(nodes=2, edges=1, channels=1, features=1)" in output
+    assert "classification of side into 2 classes" in output
     assert "age: numbers, 1 wide" in output
     assert "classification of side into 2 classes; Split(train=2" in output
 
