@@ -56,7 +56,8 @@ def test_a_graph_is_checked_column_by_column(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,age,side\na,1,x\nb,2,y\n")
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
     output = run(app, "check", tmp_path, "--target", "side", "--split", "1,0,0")
-    assert "Graph(nodes=2, edges=1, channels=1, features=1, classes=2)" in output
+    assert "Graph(nodes=2, edges=1, channels=1, features=1)" in output
+    assert "classification of side into 2 classes" in output
     assert "age: numbers, 1 wide" in output
     assert "classification of side into 2 classes; Split(train=2" in output
 
@@ -65,7 +66,7 @@ def test_molecules_are_checked_and_bad_rows_listed(tmp_path):
     (tmp_path / "m.csv").write_text("smiles,y\nCCO,1.5\nC(,2\nCC,3\n")
     listed = tmp_path / "bad.csv"
     output = run(app, "check", tmp_path / "m.csv", "--split", "1,0,0", "--invalid-file", listed)
-    assert "MoleculeSet(molecules=2, nodes=5, edges=6" in output
+    assert "GraphSet(graphs=2, nodes=5, edges=6" in output
     assert "1 of 3 rows cannot be read" in output
     assert "predicting column 'y', the only one beside the SMILES" in output
     assert listed.read_text().count("\n") == 2

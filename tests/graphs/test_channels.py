@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 import edgewise as ew
 from edgewise.core.errors import EdgewiseError
-from edgewise.graphs.channels import go_both_ways
+from edgewise.graphs.channels import is_symmetric
 
 values = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12)
 
@@ -37,19 +37,19 @@ def test_undirected_channels_are_the_sum_of_both_ways(graph):
 
 
 @given(graph=graphs(), mirrored=st.booleans())
-def test_edges_go_both_ways_where_their_matrix_is_symmetric(graph, mirrored):
+def test_edges_are_symmetric_where_their_matrix_is_symmetric(graph, mirrored):
     edge_index, edge_attr, num_nodes = graph
     if mirrored:
         edge_index, edge_attr = ew.undirected_channels(edge_index, edge_attr)
     raw = truth.dense(edge_index, edge_attr, num_nodes)
-    assert go_both_ways(edge_index, edge_attr) == torch.equal(raw, raw.transpose(0, 1))
-    assert go_both_ways(edge_index, edge_attr) or not mirrored
+    assert is_symmetric(edge_index, edge_attr) == torch.equal(raw, raw.transpose(0, 1))
+    assert is_symmetric(edge_index, edge_attr) or not mirrored
 
 
 def test_edges_back_with_other_values_are_not_the_same_edges():
     there_and_back = torch.tensor([[0, 1], [1, 0]])
-    assert go_both_ways(there_and_back)
-    assert not go_both_ways(there_and_back, torch.tensor([[2.0], [5.0]]))
+    assert is_symmetric(there_and_back)
+    assert not is_symmetric(there_and_back, torch.tensor([[2.0], [5.0]]))
 
 
 def test_a_pair_joined_both_ways_keeps_each_way_s_value():

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
 
-from edgewise.metrics import calibration, headline, score
-from edgewise.tasks import Task
+from edgewise.tasks.classification import Classification
+from edgewise.tasks.metrics import calibration
+from edgewise.tasks.multilabel import Multilabel
+from edgewise.tasks.regression import Regression
 
-CLASSES = Task("classification", ("kind",), ("a", "b", "c"))
-LABELS = Task("multilabel", ("x", "y"))
-VALUES = Task("regression", ("u", "v"), (), (0.0, 0.0), (1.0, 1.0))
+CLASSES = Classification(("kind",), ("a", "b", "c"))
+LABELS = Multilabel(("x", "y"))
+VALUES = Regression(("u", "v"), (0.0, 0.0), (1.0, 1.0))
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def draw():
 def test_classification_agrees_with_scikit_learn(draw):
     probability = draw.dirichlet(np.ones(3), 50)
     truth = draw.integers(0, 3, 50)
-    found = score(CLASSES, probability, truth)
+    found = CLASSES.metrics(probability, truth)
     predicted = probability.argmax(axis=1)
     assert found["accuracy"] == sklearn_metrics.accuracy_score(truth, predicted)
     assert found["macro_f1"] == pytest.approx(
@@ -36,11 +38,11 @@ def test_classification_agrees_with_scikit_learn(draw):
 def test_rows_without_truth_change_nothing(draw):
     probability, truth = draw.dirichlet(np.ones(3), 20), draw.integers(0, 3, 20)
     padded = np.concatenate([probability, draw.dirichlet(np.ones(3), 5)])
-    assert score(CLASSES, padded, np.append(truth, [-1] * 5)) == score(CLASSES, probability, truth)
+    assert CLASSES.metrics(padded, np.append(truth, [-1] * 5)) == CLASSES.metrics(probability, truth)
 
 
 def test_a_class_that_is_absent_does_not_lower_the_mean():
-    found = score(CLASSES, np.eye(3)[[0, 1]], np.array([0, 1]))
+    found = CLASSES.metrics(np.eye(3)[[0, 1]], np.array([0, 1]))
     assert (found["accuracy"], found["macro_f1"]) == (1, 1)
     assert found["per_class"]["c"]["rows"] == 0
 
@@ -48,7 +50,7 @@ def test_a_class_that_is_absent_does_not_lower_the_mean():
 def test_labels_agree_with_scikit_learn_where_they_are_known(draw):
     probability, truth = draw.random((60, 2)), draw.integers(0, 2, (60, 2)).astype(float)
     truth[::4, 0] = math.nan
-    found = score(LABELS, probability, truth)
+    found = LABELS.metrics(probability, truth)
     for i, name in enumerate(LABELS.names):
         known = ~np.isnan(truth[:, i])
         expected = sklearn_metrics.roc_auc_score(truth[known, i], probability[known, i])
@@ -62,7 +64,7 @@ def test_labels_agree_with_scikit_learn_where_they_are_known(draw):
 
 def test_a_label_of_one_kind_has_no_roc_and_does_not_count(draw):
     truth = np.stack([np.ones(10), np.arange(10) % 2], axis=1)
-    found = score(LABELS, draw.random((10, 2)), truth)
+    found = LABELS.metrics(draw.random((10, 2)), truth)
     assert found["per_target"]["x"]["roc_auc"] is None
     assert found["roc_auc"] == found["per_target"]["y"]["roc_auc"]
 
@@ -70,7 +72,7 @@ def test_a_label_of_one_kind_has_no_roc_and_does_not_count(draw):
 def test_values_agree_with_scikit_learn(draw):
     value, truth = draw.normal(size=(30, 2)), draw.normal(size=(30, 2))
     truth[:10, 1] = math.nan
-    found = score(VALUES, value, truth)
+    found = VALUES.metrics(value, truth)
     assert found["per_target"]["u"]["rmse"] == pytest.approx(
         sklearn_metrics.root_mean_squared_error(truth[:, 0], value[:, 0])
     )
@@ -85,8 +87,8 @@ def test_values_agree_with_scikit_learn(draw):
 @pytest.mark.parametrize("task", [CLASSES, LABELS, VALUES])
 def test_no_rows_are_no_metrics(task):
     empty = np.zeros((0,), dtype=int) if task is CLASSES else np.zeros((0, 2))
-    assert score(task, np.zeros((0, task.width)), empty)[task.headline] is None
-    assert math.isnan(headline(task, np.zeros((0, task.width)), empty))
+    assert task.metrics(np.zeros((0, task.width)), empty)[task.headline] is None
+    assert math.isnan(task.score(np.zeros((0, task.width)), empty))
 
 
 @pytest.mark.parametrize("task", [CLASSES, LABELS, VALUES])
@@ -94,11 +96,11 @@ def test_the_headline_is_the_same_as_among_all(task, draw):
     predicted = draw.random((40, task.width))
     truth = draw.integers(0, 2, 40 if task is CLASSES else (40, 2))
     truth = truth if task is CLASSES else truth.astype(float)
-    assert headline(task, predicted, truth) == score(task, predicted, truth)[task.headline]
+    assert task.score(predicted, truth) == task.metrics(predicted, truth)[task.headline]
 
 
 def test_calibration_counts_every_row_once(draw):
     probability = np.append(draw.random(100), [0.0, 1.0])
     bins = calibration(probability, draw.random(102) < probability)
     assert sum(count for *_, count in bins) == 102
-    assert all(0 <= promised <= 1 and 0 <= met <= 1 for promised, met, _ in bins)
+    assert all(0 <= predicted <= 1 and 0 <= observed <= 1 for predicted, observed, _ in bins)

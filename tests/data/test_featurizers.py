@@ -4,15 +4,27 @@ import numpy as np
 import pytest
 
 from edgewise.core.errors import EdgewiseError
+from edgewise.core.registries import FEATURIZERS
+from edgewise.core.settings import ModelSettings
 from edgewise.data.chemistry import read_smiles
-from edgewise.data.molecules import Featurizer, learn_featurizer, load_featurizer
+from edgewise.data.featurizers import (
+    Featurizer,
+    PaperFeaturizer,
+    RichFeaturizer,
+    load_featurizer,
+)
 
 ETHANOL, BENZOATE, ACETYLENE = "CCO", "[O-]C(=O)c1ccccc1", "C#C"
 
 
+def learnt(codes, train, kind="paper", threshold=10):
+    settings = ModelSettings(featurizer=kind, pair_threshold=threshold)
+    return FEATURIZERS[kind].learn(codes, np.array(train, dtype=np.int64), settings)
+
+
 def atoms_of(smiles: str, kind: str = "paper") -> list[set[str]]:
     """For each atom, the names of its features that are not zero."""
-    codes, featurizer = read_smiles([smiles]), Featurizer(kind, ())
+    codes, featurizer = read_smiles([smiles]), FEATURIZERS[kind](())
     names = featurizer.atom_names
     return [{names[i] for i in np.nonzero(row)[0]} for row in featurizer.atoms(codes)]
 
@@ -23,7 +35,7 @@ def bonds_of(smiles: str, featurizer: Featurizer) -> list[set[str]]:
 
 
 def test_the_paper_featuriser_gives_25_numbers_an_atom():
-    assert len(Featurizer("paper", ()).atom_names) == 25
+    assert len(PaperFeaturizer(()).atom_names) == 25
 
 
 def test_an_atom_is_described_by_what_it_is():
@@ -36,7 +48,7 @@ def test_an_atom_is_described_by_what_it_is():
 
 
 def test_a_charge_keeps_its_sign():
-    featurizer = Featurizer("paper", ())
+    featurizer = PaperFeaturizer(())
     codes = read_smiles(["[O-]C=[NH2+]"])
     charge = featurizer.atoms(codes)[:, featurizer.atom_names.index("charge")]
     assert charge.tolist() == [-1, 0, 1]
@@ -62,13 +74,13 @@ def test_the_rich_featuriser_sees_chirality_hybridisation_and_radicals():
 
 
 def test_the_rich_featuriser_sees_the_two_sides_of_a_double_bond():
-    rich = Featurizer("rich", ())
+    rich = RichFeaturizer(())
     assert "stereo E" in bonds_of("F/C=C/F", rich)[1]
     assert "stereo Z" in bonds_of("F/C=C\\F", rich)[1]
 
 
 def test_a_bond_is_its_pair_of_elements_its_order_and_its_place():
-    featurizer = Featurizer("paper", ((6, 6), (6, 8)))
+    featurizer = PaperFeaturizer(((6, 6), (6, 8)))
     assert bonds_of("C=O", featurizer) == [{"C-O", "double"}]
     assert bonds_of("C#N", featurizer) == [{"other pair", "triple"}]
     ring = bonds_of("c1ccccc1", featurizer)[0]
@@ -76,20 +88,20 @@ def test_a_bond_is_its_pair_of_elements_its_order_and_its_place():
 
 
 def test_a_bond_reads_the_same_from_both_ends():
-    featurizer = Featurizer("paper", ((6, 8),))
+    featurizer = PaperFeaturizer(((6, 8),))
     assert bonds_of("CO", featurizer) == bonds_of("OC", featurizer)
 
 
 def test_the_vocabulary_comes_from_the_training_molecules_alone():
     codes = read_smiles(["CCO", "CCO", "CS", "CS"])
-    assert learn_featurizer(codes, [0, 1], threshold=0).pairs == ((6, 6), (6, 8))
-    assert learn_featurizer(codes, [0, 1, 2], threshold=1).pairs == ((6, 6), (6, 8))
-    assert learn_featurizer(codes, [2], threshold=0).pairs == ((6, 16),)
-    assert learn_featurizer(codes, [], threshold=0).pairs == ()
+    assert learnt(codes, [0, 1], threshold=0).pairs == ((6, 6), (6, 8))
+    assert learnt(codes, [0, 1, 2], threshold=1).pairs == ((6, 6), (6, 8))
+    assert learnt(codes, [2], threshold=0).pairs == ((6, 16),)
+    assert learnt(codes, [], threshold=0).pairs == ()
 
 
 def test_what_was_learnt_comes_back_from_its_file(tmp_path):
-    featurizer = learn_featurizer(
+    featurizer = learnt(
         read_smiles([ETHANOL, BENZOATE]), [0, 1], kind="rich", threshold=0
     )
     featurizer.save(tmp_path / "featurizer.json")
@@ -120,7 +132,7 @@ def test_unusual_molecules_are_molecules(smiles, atoms, bonds):
     codes = read_smiles([smiles])
     assert (len(codes.atoms), len(codes.bonds), codes.invalid) == (atoms, bonds, ())
     for kind in ("paper", "rich"):
-        featurizer = learn_featurizer(codes, [0], kind=kind)
+        featurizer = learnt(codes, [0], kind=kind)
         assert np.isfinite(featurizer.atoms(codes)).all()
         assert featurizer.bonds(codes).min(initial=0) >= 0
 

@@ -7,9 +7,9 @@ from torch_geometric.data import Batch as PygBatch
 from torch_geometric.data import Data
 
 from edgewise.core.errors import EdgewiseError
+from edgewise.core.settings import ModelSettings
 from edgewise.data.chemistry import read_smiles
-from edgewise.data.molecules import learn_featurizer
-from edgewise.data.packed import pack
+from edgewise.data.featurizers import PaperFeaturizer, pack
 
 SMILES = ["CCO", "[Na+]", "c1ccccc1O", "bad(", "C#N", "CC(=O)[O-].[K+]", "C"]
 
@@ -17,10 +17,8 @@ SMILES = ["CCO", "[Na+]", "c1ccccc1O", "bad(", "C#N", "CC(=O)[O-].[K+]", "C"]
 @pytest.fixture(scope="module")
 def molecules():
     codes = read_smiles(SMILES)
-    targets = np.arange(14, dtype=float).reshape(7, 2)
-    targets[2, 1] = np.nan
-    featurizer = learn_featurizer(codes, range(len(codes)), threshold=0)
-    return pack(codes, featurizer, targets, ("a", "b"))
+    settings = ModelSettings(pair_threshold=0)
+    return pack(codes, PaperFeaturizer.learn(codes, np.arange(len(codes)), settings))
 
 
 def alone(molecules, index: int) -> Data:
@@ -31,7 +29,6 @@ def alone(molecules, index: int) -> Data:
         x=molecules.x[nodes],
         edge_index=molecules.edge_index[:, edges],
         edge_attr=molecules.edge_attr[edges],
-        y=molecules.y[index : index + 1],
     )
 
 
@@ -43,7 +40,6 @@ def test_a_batch_is_what_pyg_collates(molecules, chosen):
     assert torch.equal(batch.edge_index, truth.edge_index)
     assert torch.equal(batch.edge_attr, truth.edge_attr)
     assert torch.equal(batch.graph, truth.batch)
-    assert torch.equal(batch.y.nan_to_num(-1), truth.y.nan_to_num(-1))
     assert batch.num_graphs == len(chosen)
 
 
@@ -53,15 +49,9 @@ def test_both_directions_of_a_bond_carry_its_channels(molecules):
     assert torch.equal(batch.edge_attr[0], batch.edge_attr[1])
 
 
-def test_targets_follow_their_rows_past_an_unreadable_one(molecules):
+def test_graphs_know_their_rows_past_an_unreadable_one(molecules):
     assert molecules.rows.tolist() == [0, 1, 2, 4, 5, 6]
-    assert molecules.y[3].tolist() == [8, 9]
-    assert molecules.y[2, 1].isnan()
-
-
-def test_a_set_without_targets_gives_batches_without(molecules):
-    codes = read_smiles(["CC"])
-    assert pack(codes, learn_featurizer(codes, [0])).batch([0]).y is None
+    assert molecules.ids == ("CCO", "[Na+]", "c1ccccc1O", "C#N", "CC(=O)[O-].[K+]", "C")
 
 
 def test_a_tensor_of_positions_serves_too(molecules):
