@@ -1,8 +1,8 @@
-"""Things that are found by name: units, tasks, layers, data sets."""
+"""Things that are found by name: units, tasks, layers, featurisers."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import import_module
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from edgewise.core.errors import EdgewiseError
 
@@ -65,3 +65,19 @@ class Registry(Generic[Thing]):
             module, _, attribute = self._homes[name].partition(":")
             self._things[name] = getattr(import_module(module), attribute)
         return self._things[name]
+
+
+class Choices(Collection[str]):
+    """The names of a registry as it is when they are asked for, behind some words of their own."""
+
+    def __init__(self, registry: Registry[Any], *words: str) -> None:
+        self._registry, self._words = registry, words
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._words or name in self._registry
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._words, *self._registry))
+
+    def __len__(self) -> int:
+        return len(self._words) + len(self._registry.names)

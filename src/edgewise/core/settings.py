@@ -10,6 +10,7 @@ from typing import Any
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS
+from edgewise.core.registry import Choices
 
 NORMALIZATIONS = ("doubly_stochastic", "symmetric", "row", "gcn")
 _BELOW_ONE = 0.999999
@@ -23,8 +24,8 @@ def _setting(
     *,
     of: str = "",
     choices: Collection[str] = (),
-    low: float = -math.inf,
-    high: float = math.inf,
+    low: int | float = -math.inf,
+    high: int | float = math.inf,
 ) -> Any:
     """A field with its help text, who decides whether it holds, and what values it may take."""
     limits = {"choices": choices, "low": low, "high": high}
@@ -43,7 +44,9 @@ class _Part:
 class DataSettings(_Part):
     """How data are read."""
 
-    task: str = _setting("auto", "what is predicted, if not as guessed", choices=("auto", *TASKS))
+    task: str = _setting(
+        "auto", "what is predicted, if not as guessed", choices=Choices(TASKS, "auto")
+    )
     target: tuple[str, ...] = _setting((), "column to predict, may be repeated", of="source")
     smiles_column: str = _setting("", "column of SMILES, if not named so", of="source")
     id_column: str = _setting("id", "nodes table: column that names each node", of="source")
@@ -102,7 +105,7 @@ class SplitSettings(_Part):
 class ModelSettings(_Part):
     """What a network is made of, apart from the widths that the data decide."""
 
-    layer: str = _setting("conv", "layer of the network", choices=LAYERS)
+    layer: str = _setting("conv", "layer of the network", choices=Choices(LAYERS))
     normalize: str = _setting(
         "doubly_stochastic",
         "normalisation of the edge channels",
@@ -154,7 +157,7 @@ class ModelSettings(_Part):
         "max", "from the nodes of a graph to the graph", of="unit", choices=("max", "mean", "sum")
     )
     featurizer: str = _setting(
-        "paper", "features of atoms and bonds", of="source", choices=FEATURIZERS
+        "paper", "features of atoms and bonds", of="source", choices=Choices(FEATURIZERS)
     )
     pair_threshold: int = _setting(
         10, "bonds that a pair of elements needs for a channel of its own", of="source", low=0
@@ -196,7 +199,7 @@ class Settings:
         """The same settings but for some, by their names alone."""
         parts: dict[str, dict[str, Any]] = {}
         for name, value in known(flat).items():
-            parts.setdefault(PART_OF[name], {})[name] = value
+            parts.setdefault(PART_OF[name], {})[name] = _checked(SETTINGS[name], value)
         return replace(
             self, **{part: replace(getattr(self, part), **new) for part, new in parts.items()}
         )
@@ -316,8 +319,10 @@ def _checked(one: "Field[Any]", value: Any) -> Any:
         raise EdgewiseError(f"{one.name} = {value!r} is not {name}")
     choices = limits["choices"]
     if choices and value not in choices:
+        own = ", or name the Python file that registers it with --plugin"
         raise EdgewiseError(
             f"{one.name} = {value!r} is unknown; choose one of {', '.join(choices)}"
+            f"{own if isinstance(choices, Choices) else ''}"
         )
     if number and not (math.isfinite(float(value)) and limits["low"] <= value <= limits["high"]):
         most = {_BELOW_ONE: " and below 1", math.inf: ""}.get(

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ _HYBRIDISATION = {"s": 1, "sp": 2, "sp2": 3, "sp3": 4, "sp3d": 6, "sp3d2": 7}
 _STEREO = {"any": 1, "Z": 2, "E": 3, "cis": 4, "trans": 5}
 
 
+@runtime_checkable
 class Featurizer(Protocol):
     """How molecules become node features and edge channels; one of your own has these methods."""
 
@@ -84,7 +85,9 @@ class PaperFeaturizer:
     elements: ClassVar[dict[str, int]] = _PAPER_ELEMENTS
 
     @classmethod
-    def learn(cls, codes: MoleculeCodes, train: np.ndarray, settings: ModelSettings) -> Self:
+    def learn(
+        cls, codes: MoleculeCodes, train: np.ndarray, settings: ModelSettings
+    ) -> "PaperFeaturizer":
         """A pair gets a channel if more than ``pair_threshold`` training bonds have it."""
         is_train = np.zeros(len(codes), dtype=bool)
         is_train[np.asarray(train, dtype=np.int64)] = True
@@ -143,7 +146,7 @@ class PaperFeaturizer:
         return {"kind": self.kind, "pairs": self.pairs}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
+    def from_json(cls, content: Mapping[str, Any]) -> "PaperFeaturizer":
         return cls(tuple((int(a), int(b)) for a, b in content["pairs"]))
 
     def save(self, path: str | Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Int
@@ -43,6 +43,7 @@ DIRECTIONS: dict[str, Callable[[Tensor, Tensor], Channels]] = {
 }
 
 
+@runtime_checkable
 class Preparer(Protocol):
     """A layer, as far as edges know it."""
 
@@ -113,6 +114,7 @@ class Edges:
         return Edges(self.edge_index.to(device), self.edge_attr.to(device), self.num_nodes)
 
 
+@runtime_checkable
 class Batches(Protocol):
     """Rows that come in batches: the nodes of one graph, or many graphs."""
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -54,12 +54,12 @@ class Task:
         return False
 
     @classmethod
-    def learn(cls, table: Table, names: tuple[str, ...]) -> Self:
+    def learn(cls, table: Table, names: tuple[str, ...]) -> "Task":
         """The task of these columns; columns that do not fit are refused."""
         raise NotImplementedError
 
     @classmethod
-    def of_labels(cls, name: str, labels: Tensor, class_names: tuple[str, ...] | None) -> Self:
+    def of_labels(cls, name: str, labels: Tensor, class_names: tuple[str, ...] | None) -> "Task":
         """The task of a graph's own labels: class numbers, or values."""
         raise EdgewiseError(
             f"task = {cls.name}, but the graph has one label for each node; choose another task"
@@ -94,7 +94,7 @@ class Task:
         """The name of each output."""
         return self.names
 
-    def fitted(self, truth: Tensor, settings: TrainingSettings) -> Self:
+    def fitted(self, truth: Tensor, settings: TrainingSettings) -> "Task":
         """The task after a look at the training truth, such as its scale."""
         return self
 
@@ -169,7 +169,7 @@ class Task:
         return {"kind": self.name, **asdict(self)}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
+    def from_json(cls, content: Mapping[str, Any]) -> "Task":
         """The task that :meth:`to_json` wrote; one that makes no sense is refused."""
         return cls(tuple(map(str, content["names"])))
 
@@ -182,7 +182,7 @@ def load_task(content: Mapping[str, Any]) -> Task:
     return task
 
 
-def cells(values: Iterable[float]) -> list[str]:
+def cells(values: Iterable[Any]) -> list[str]:
     """Numbers as cells of a table, empty for NaN."""
     # Nine digits tell every two float32 numbers apart.
     return ["" if math.isnan(value) else f"{value:.9g}" for value in values]
@@ -194,7 +194,9 @@ class Columnar(Task):
     word: ClassVar[str]  # what the column of a prediction is called
 
     @classmethod
-    def of_labels(cls, name: str, labels: Tensor, class_names: tuple[str, ...] | None) -> Self:
+    def of_labels(
+        cls, name: str, labels: Tensor, class_names: tuple[str, ...] | None
+    ) -> "Columnar":
         return cls((name,))
 
     def read(self, table: Table) -> Tensor:

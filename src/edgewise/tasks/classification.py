@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,7 +47,7 @@ class Classification(Task):
         return whole and len(numbers) <= MOST_NUMBERED_CLASSES
 
     @classmethod
-    def learn(cls, table: Table, names: tuple[str, ...]) -> Self:
+    def learn(cls, table: Table, names: tuple[str, ...]) -> "Classification":
         if len(names) != 1:
             raise EdgewiseError(
                 f"a classification has one target, not {len(names)}; for several columns of 0 "
@@ -58,7 +58,9 @@ class Classification(Task):
         return cls(names, classes)
 
     @classmethod
-    def of_labels(cls, name: str, labels: Tensor, class_names: tuple[str, ...] | None) -> Self:
+    def of_labels(
+        cls, name: str, labels: Tensor, class_names: tuple[str, ...] | None
+    ) -> "Classification":
         if labels.is_floating_point():
             raise EdgewiseError(
                 "task = classification, but the labels of the graph are values; change one"
@@ -139,6 +141,6 @@ class Classification(Task):
         return {"true": [self.classes[k] if k >= 0 else "" for k in truth]}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
+    def from_json(cls, content: Mapping[str, Any]) -> "Classification":
         names, classes = (tuple(map(str, content[name])) for name in ("names", "classes"))
         return cls(names, classes)

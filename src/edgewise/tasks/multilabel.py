@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ class Multilabel(Columnar):
         )
 
     @classmethod
-    def learn(cls, table: Table, names: tuple[str, ...]) -> Self:
+    def learn(cls, table: Table, names: tuple[str, ...]) -> "Multilabel":
         task = cls(names)
         truth = task.read(table)
         odd = (~(truth.isnan() | (truth == 0) | (truth == 1))).nonzero()

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,13 +47,13 @@ class Regression(Columnar):
         return not any(holds_words(table, name) for name in names)
 
     @classmethod
-    def learn(cls, table: Table, names: tuple[str, ...]) -> Self:
+    def learn(cls, table: Table, names: tuple[str, ...]) -> "Regression":
         task = cls(names)
         task.read(table)  # every cell must be a number
         refuse_empty(table, names)
         return task
 
-    def fitted(self, truth: Tensor, settings: TrainingSettings) -> Self:
+    def fitted(self, truth: Tensor, settings: TrainingSettings) -> "Regression":
         center, scale = [0.0] * self.width, [1.0] * self.width
         if settings.scale_targets:
             for i, column in enumerate(truth.double().T):
@@ -88,7 +88,7 @@ class Regression(Columnar):
         return math.sqrt(float(np.square(predicted.astype(np.float64) - truth).mean()))
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
+    def from_json(cls, content: Mapping[str, Any]) -> "Regression":
         center, scale = (tuple(map(float, content[name])) for name in ("center", "scale"))
         task = cls(tuple(map(str, content["names"])), center, scale)
         if not len(center) == len(scale) == task.width:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ Show = Callable[[str, int, int | None], None]  # what is going on, how much is d
 Tell = Callable[[str], None]
 
 
+@runtime_checkable
 class Encoder(Protocol):
     """What was learnt about the columns of the data; saved with the model."""
 
@@ -53,6 +54,7 @@ class Opened:
     invalid: tuple[InvalidRow, ...] = ()  # rows that could not be read
 
 
+@runtime_checkable
 class Predicts(Protocol):
     """A trained model, as far as a unit needs it."""
 
