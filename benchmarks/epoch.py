@@ -26,9 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from edgewise.core.presets import make_settings
-from edgewise.nn.networks import VARIANTS
-from edgewise.problems import node_problem
+from edgewise.nn.network import VARIANTS
 from memory import peak_gib
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout, elu
@@ -36,10 +34,10 @@ from torch_geometric.nn import GATConv, GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_undirected
 
+from edgewise.core.presets import make_settings
 from edgewise.data.citation import load_citation
 from edgewise.data.splits import Split, random_split
 from edgewise.graphs.graph import Graph
-from edgewise.tasks import Task
 from edgewise.training import Fitting, make_trainer
 
 DATASETS = ("cora", "pubmed")

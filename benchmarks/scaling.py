@@ -27,13 +27,12 @@ import torch
 from memory import peak_gib
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.recipe import Recipe
+from edgewise.core.presets import make_settings
 from edgewise.data.splits import random_split
 from edgewise.graphs.channels import add_self_loops, directed_channels
 from edgewise.graphs.graph import Graph
 from edgewise.nn.normalization import doubly_stochastic
-from edgewise.problems import node_problem
-from edgewise.tasks import Task
+from edgewise.tasks.classification import Classification
 from edgewise.training import Fitting, make_trainer
 
 SIZES = (10_000, 100_000, 500_000, 1_000_000, 2_000_000)

@@ -16,9 +16,9 @@ from edgewise.data.citation import (
     parse_pubmed_cites,
     parse_pubmed_nodes,
 )
+from edgewise.data.featurizers import load_featurizer
 from edgewise.data.graph_reader import load_graph_reader
 from edgewise.data.graph_tables import learn_graph_reader
-from edgewise.data.featurizers import load_featurizer
 from edgewise.data.splits import load_split
 from edgewise.data.tables import parse_text
 

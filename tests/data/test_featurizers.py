@@ -101,9 +101,7 @@ def test_the_vocabulary_comes_from_the_training_molecules_alone():
 
 
 def test_what_was_learnt_comes_back_from_its_file(tmp_path):
-    featurizer = learnt(
-        read_smiles([ETHANOL, BENZOATE]), [0, 1], kind="rich", threshold=0
-    )
+    featurizer = learnt(read_smiles([ETHANOL, BENZOATE]), [0, 1], kind="rich", threshold=0)
     featurizer.save(tmp_path / "featurizer.json")
     assert load_featurizer(tmp_path / "featurizer.json") == featurizer
 

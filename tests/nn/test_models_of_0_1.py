@@ -23,9 +23,7 @@ def test_a_node_model_is_a_network_on_channels_as_they_are_given(layer, digraph)
     today = ew.ChannelNetwork(4, 2, 2, settings, direction="as_given").double().eval()
     today.load_state_dict(model.state_dict())
     x = noise(nodes, 4)
-    assert_close(
-        model(x, edge_index, edge_attr), today(ew.Batch.of(x, edge_index, edge_attr))
-    )
+    assert_close(model(x, edge_index, edge_attr), today(ew.Batch.of(x, edge_index, edge_attr)))
     assert model(x, edge_index, edge_attr[:, :1].expand(-1, 2)).shape == (nodes, 2)
 
 

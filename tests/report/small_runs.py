@@ -3,8 +3,9 @@
 import csv
 
 from edgewise.core.recipe import make_recipe
-from edgewise.data.sources import find_source
 from edgewise.problems import open_problem
+
+from edgewise.data.sources import find_source
 from edgewise.runs import start_run, train_run
 
 HOSTILE = ("<script>alert(1)</script>", "\"' onload=alert(1) & $x_ <b>", "_hidden\x01 名前")

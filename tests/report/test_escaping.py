@@ -4,10 +4,10 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from edgewise.problems import open_problem
 from pages import Page, check_closed, check_whole
 from small_runs import HOSTILE, KINDS, made, make_nodes, page, write_csv
 
-from edgewise.problems import open_problem
 from edgewise.report import write_report
 from edgewise.report.blocks import CaptionedFigure, Heading, Key, ScoreCard, Section, TableData
 from edgewise.report.rendering import render_page

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from edgewise.problems import open_problem
 from pages import Page, check_whole
 from small_runs import KINDS, page
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.problems import open_problem
 from edgewise.report import panels, write_report
 from edgewise.report.panels import PANELS, Panel, register_panel
 from edgewise.report.rendering import environment

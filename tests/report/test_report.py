@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import typer
+from edgewise.problems import open_problem
 from pages import Page, check_closed, check_colours, check_whole
 from small_runs import KINDS, made, make_nodes, page
 from torch.testing import assert_close
@@ -15,7 +16,6 @@ from typer.testing import CliRunner
 
 from edgewise.cli.report import report
 from edgewise.core.errors import EdgewiseError
-from edgewise.problems import open_problem
 from edgewise.report import write_report
 from edgewise.report.panels.worst_errors import worst_errors
 from edgewise.report.run_results import RunResults

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from edgewise.report import task_records, task_views
-from edgewise.report.panels import PANELS
 from edgewise.report.task_views import (
     TASK_VIEWS,
     ClassificationView,
     MultilabelView,
     RegressionView,
 )
+
+from edgewise.report import task_records, task_views
+from edgewise.report.panels import PANELS
 
 CLASSES = ClassificationView(("kind",), ("a", "b", "c"))
 LABELS = MultilabelView(("x", "y"))

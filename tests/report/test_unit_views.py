@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-
 from edgewise.report.task_records import WorstError
+
 from edgewise.report.unit_views import UNIT_VIEWS, MoleculeView, NodeView
 
 EDGES = [(0, 1), (1, 0), (0, 2), (3, 0), (0, 0), (4, 5), (5, 4)]

@@ -38,7 +38,9 @@ def test_classification_agrees_with_scikit_learn(draw):
 def test_rows_without_truth_change_nothing(draw):
     probability, truth = draw.dirichlet(np.ones(3), 20), draw.integers(0, 3, 20)
     padded = np.concatenate([probability, draw.dirichlet(np.ones(3), 5)])
-    assert CLASSES.metrics(padded, np.append(truth, [-1] * 5)) == CLASSES.metrics(probability, truth)
+    assert CLASSES.metrics(padded, np.append(truth, [-1] * 5)) == CLASSES.metrics(
+        probability, truth
+    )
 
 
 def test_a_class_that_is_absent_does_not_lower_the_mean():

@@ -260,7 +260,7 @@ def load_task(content: Mapping[str, Any]) -> Task:
     return task
 
 
-def cells(values: Iterable[float]) -> list[str]:
+def cells(values: Iterable[Any]) -> list[str]:
     """Numbers as cells of a table, empty for NaN."""
     # Nine digits tell every two float32 numbers apart.
     return ["" if math.isnan(value) else f"{value:.9g}" for value in values]

@@ -27,7 +27,7 @@ def find_task(table: Table, names: tuple[str, ...], wanted: str = "auto") -> tup
         refuse_empty(table, names)
         for name in names:
             if holds_words(table, name):
-                check_words(table, name)  # a slip among numbers is a mistake, not a word
+                _refuse_slips(table, name)
         chosen = next((name for name in TASKS if TASKS[name].claims(table, names)), "")
         if not chosen:
             worded = [name for name in names if holds_words(table, name)]
@@ -53,6 +53,18 @@ def holds_words(table: Table, name: str) -> bool:
     """Whether some cell of a column is no number."""
     _, first_word = table.parsed_numbers(name)
     return first_word is not None
+
+
+def _refuse_slips(table: Table, name: str) -> None:
+    """Refuse a word that is a slip among numbers: a mistake, not a class."""
+    try:
+        check_words(table, name)
+    except EdgewiseError as found:
+        try:
+            table.numbers(name)
+        except EdgewiseError as slip:
+            raise EdgewiseError(f"{slip}; if it is a class, set task = classification") from found
+        raise
 
 
 def distinct_numbers(table: Table, name: str) -> set[float]:

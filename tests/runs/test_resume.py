@@ -1,0 +1,186 @@
+"""A run can be killed at any moment and continued; it ends as if nothing had happened."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from run_toys import SETTINGS, files_of, stopping_after
+from safetensors.torch import load_file, save_file
+
+from edgewise import runs
+from edgewise.core.errors import EdgewiseError
+from edgewise.data.sources import find_source
+from edgewise.runs import open_run
+from edgewise.runs.folder import start_run
+from edgewise.training import load_model
+from edgewise.units.base import resolve
+
+
+def test_a_run_that_is_stopped_keeps_the_best_so_far_and_can_go_on(graph_folder, tmp_path):
+    whole = runs.train(str(graph_folder), tmp_path / "whole", ensemble=2, **SETTINGS)
+    run = runs.train(
+        str(graph_folder),
+        tmp_path / "run",
+        ensemble=2,
+        **stopping_after(5),
+        **SETTINGS,
+    )
+    assert not run.finished
+    assert run.metrics["epochs"] == [5]
+    assert len(load_model(run.folder).members) == 1
+    runs.resume(run.folder)
+    assert files_of(run.folder) == files_of(whole.folder)
+    assert run.finished
+
+
+def test_stopping_before_the_first_epoch_is_a_sentence(graph_folder, tmp_path):
+    with pytest.raises(EdgewiseError, match="stopped before the first epoch"):
+        runs.train(str(graph_folder), tmp_path / "run", stop=lambda: True, **SETTINGS)
+    assert runs.resume(tmp_path / "run").finished
+
+
+@pytest.mark.report
+def test_a_run_whose_report_cannot_be_written_is_kept_and_gets_it_later(
+    graph_folder, tmp_path, monkeypatch
+):
+    def no_room(*_):
+        raise EdgewiseError("cannot write report.html (No space left on device)")
+
+    monkeypatch.setattr("edgewise.runs.training.write_report", no_room)
+    with pytest.raises(EdgewiseError, match="No space left"):
+        runs.train(str(graph_folder), tmp_path / "run", **SETTINGS)
+    assert open_run(tmp_path / "run").finished
+    monkeypatch.undo()
+    run = runs.resume(tmp_path / "run")
+    written = (run.folder / "report.html").stat().st_mtime_ns
+    runs.resume(run.folder)
+    assert (run.folder / "report.html").stat().st_mtime_ns == written
+
+
+def test_a_split_file_that_changes_does_not_change_the_run(graph_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = {"train": [*range(10)], "validation": [*range(10, 20)], "test": [*range(20, 30)]}
+    (tmp_path / "split.json").write_text(json.dumps(rows))
+    whole = runs.train(str(graph_folder), "whole", split="split.json", **SETTINGS)
+    run = runs.train(
+        str(graph_folder),
+        "run",
+        split="split.json",
+        **stopping_after(3),
+        **SETTINGS,
+    )
+    scores = {name: whole.metrics[name] for name in rows}
+    (tmp_path / "split.json").write_text(json.dumps({**rows, "train": [30], "test": [31]}))
+    assert runs.evaluate(whole.folder) == scores
+    monkeypatch.chdir(graph_folder)
+    resumed = runs.resume(tmp_path / "run")
+    assert files_of(resumed.folder) == files_of(tmp_path / "whole")
+    assert run.settings.split.split == "split.json"
+
+
+@pytest.mark.report
+def test_the_column_that_told_the_split_never_becomes_a_feature(graph_folder, tmp_path):
+    header, *rows = (graph_folder / "nodes.csv").read_text().splitlines()
+    parts = [("train", "validation", "test")[i % 3] for i in range(len(rows))]
+    lines = [f"{row},{part}" for row, part in zip(rows, parts, strict=True)]
+    (graph_folder / "nodes.csv").write_text("\n".join([f"{header},part", *lines, ""]))
+    run = runs.train(
+        str(graph_folder),
+        tmp_path / "run",
+        split_column="part",
+        **stopping_after(3),
+        **SETTINGS,
+    )
+    run = runs.resume(run.folder)
+    assert run.finished
+    assert runs.evaluate(run.folder)["test"] == run.metrics["test"]
+    (run.folder / "report.html").unlink()
+    runs.resume(run.folder)
+    assert "cannot be had any more" not in (run.folder / "report.html").read_text()
+
+
+def test_a_damaged_checkpoint_is_named(graph_folder, tmp_path):
+    run = runs.train(
+        str(graph_folder),
+        tmp_path / "run",
+        **stopping_after(2),
+        **SETTINGS,
+    )
+    path = run.folder / "checkpoint" / "member-0.safetensors"
+    tensors = load_file(path)
+    save_file({"history": tensors["history"]}, path)
+    with pytest.raises(EdgewiseError, match="does not fit the run"):
+        runs.resume(run.folder)
+    path.write_bytes(b"nothing")
+    with pytest.raises(EdgewiseError, match="not a whole safetensors file"):
+        runs.resume(run.folder)
+
+
+TRAIN_SLOWLY = """
+import sys, time
+from edgewise import runs
+from edgewise.runs.checkpoint import train_run
+run = runs.open_run(sys.argv[1])
+train_run(run, runs.reopen(run), checkpoint_seconds=0,
+    on_epoch=lambda *_: (print("epoch", flush=True), time.sleep(0.02)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["nodes", "molecules"])
+def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(
+    kind, graph_folder, molecule_file, tmp_path
+):
+    data = str(graph_folder if kind == "nodes" else molecule_file)
+    settings = {**SETTINGS, "layer": "attention", "ensemble": 2, "dropout": 0.3}
+    whole = runs.train(data, tmp_path / "whole", **settings)
+    source = find_source([data])
+    _, resolved = resolve(source, "default", settings)
+    folder = start_run(tmp_path / "killed", source, resolved, "default", "").folder
+    draw = random.Random(kind)
+    kills = 0
+    for _ in range(20):
+        process = subprocess.Popen(
+            [sys.executable, "-c", TRAIN_SLOWLY, str(folder)], stdout=subprocess.PIPE
+        )
+        for _ in range(draw.randint(1, 9)):
+            process.stdout.readline()
+        time.sleep(draw.random() * 0.03)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.wait()
+        process.stdout.close()
+        if open_run(folder).finished:
+            break
+    assert kills >= 2
+    runs.resume(folder)
+    assert files_of(folder) == files_of(whole.folder)
+    assert not list(folder.rglob(".part-*"))
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_cleanly_with_the_best_model_so_far(graph_folder, tmp_path):
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "edgewise", "train", str(graph_folder), "--json"),
+            *("--out", str(tmp_path / "run"), "--epochs", "100000", "--patience", "100000"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(3):
+        assert json.loads(process.stdout.readline())["event"] == "epoch"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    done = json.loads(out.splitlines()[-1])
+    assert (done["event"], done["metrics"]["finished"]) == ("done", False)
+    assert load_model(tmp_path / "run").members
+    assert (tmp_path / "run" / "report.html").exists()
