@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 
 import torch
+from edgewise.data.molecules import learn_featurizer
+from edgewise.data.packed import MoleculeSet, pack
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.molecule_tables import read_named
-from edgewise.data.molecules import learn_featurizer
-from edgewise.data.packed import MoleculeSet, pack
 
 BATCH, EPOCHS = 64, 7
 

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from edgewise.nn.network import VARIANTS
 from memory import peak_gib
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout, elu
@@ -38,7 +37,10 @@ from edgewise.core.presets import make_settings
 from edgewise.data.citation import load_citation
 from edgewise.data.splits import Split, random_split
 from edgewise.graphs.graph import Graph
+from edgewise.nn.network import VARIANTS
+from edgewise.tasks.classification import Classification
 from edgewise.training import Fitting, make_trainer
+from edgewise.units.node import node_problem
 
 DATASETS = ("cora", "pubmed")
 TURN = 4  # epochs

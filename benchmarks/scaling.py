@@ -34,12 +34,13 @@ from edgewise.graphs.graph import Graph
 from edgewise.nn.normalization import doubly_stochastic
 from edgewise.tasks.classification import Classification
 from edgewise.training import Fitting, make_trainer
+from edgewise.units.node import node_problem
 
 SIZES = (10_000, 100_000, 500_000, 1_000_000, 2_000_000)
 FITTED_FROM = 100_000
-RECIPES = {
-    "EGNN(C)": Recipe(hidden=16),
-    "EGNN(A)-A": Recipe("attention", adapt=False, hidden=16),
+SETTINGS = {
+    "EGNN(C)": make_settings("node", hidden=16),
+    "EGNN(A)-A": make_settings("node", layer="attention", adapt=False, hidden=16),
 }
 
 
@@ -60,8 +61,9 @@ def epoch_cost(edges: int, variant: str) -> dict[str, float]:
     idle = peak_gib()
     graph = hub_graph(edges)
     split = random_split(graph.num_nodes, "dense", seed=0)
-    recipe, task = RECIPES[variant], Task("classification", ("y",), tuple("01234567"))
-    fitting = Fitting(make_trainer(node_problem(graph, task, split, recipe), recipe))
+    task = Classification(("y",), tuple("01234567"))
+    problem, _ = node_problem(graph, task, graph.y, split, SETTINGS[variant])
+    fitting = Fitting(make_trainer(problem))
     times = []
     for _ in range(4):
         start = time.perf_counter()
@@ -111,7 +113,7 @@ def main() -> None:
     print("|---:|---:|---:|---:|---:|---:|---:|---:|")
     for edges in sizes:
         row: dict = {"edges": edges}
-        for variant in RECIPES:
+        for variant in SETTINGS:
             with context.Pool(1) as pool:
                 row[variant] = pool.apply(epoch_cost, (edges, variant))
         with context.Pool(1) as pool:
@@ -127,7 +129,7 @@ def main() -> None:
     large = [row for row in rows if row["edges"] >= FITTED_FROM]
     fits = {}
     if len(large) > 1:
-        for variant in RECIPES:
+        for variant in SETTINGS:
             for cost in ("ms", "gib"):
                 fit = exponent([r["edges"] for r in large], [r[variant][cost] for r in large])
                 fits[f"{variant} {cost}"] = fit
