@@ -286,9 +286,7 @@ def test_an_unknown_pooling_is_refused_in_a_sentence():
 
 
 def test_a_network_of_graphs_needs_a_head():
-    with pytest.raises(
-        EdgewiseError, match=r"outputs for nodes, not for graphs"
-    ):
+    with pytest.raises(EdgewiseError, match=r"outputs for nodes, not for graphs"):
         ew.ChannelNetwork(3, 2, 1, ew.ModelSettings(), readout=GraphReadout())
 
 

@@ -203,7 +203,7 @@ class MoleculeFileSource(Source):
     """Molecules in a table or an SDF."""
 
     form, described, unit = "molecule file", "a file of molecules", "graph"
-    settings = _MOLECULES | _TEXT | {"smiles_column"}
+    settings = _MOLECULES | _TEXT | {"smiles_column", "categories"}
     implied: ClassVar[Mapping[str, Any]] = {"directed": False}
 
     def read_molecules(self, settings: DataSettings, usual: str = "") -> MoleculeTable:

@@ -1,7 +1,7 @@
 """What the outputs of a network stand for. A task of your own is a class of this kind."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -73,7 +73,9 @@ class Task:
         return False
 
     @classmethod
-    def learn(cls, table: Table, names: tuple[str, ...]) -> "Task":
+    def learn(
+        cls, table: Table, names: tuple[str, ...], categories: Collection[str] = ()
+    ) -> "Task":
         """The task of these columns; columns that do not fit are refused."""
         raise NotImplementedError
 

@@ -1,7 +1,7 @@
 """One of several classes for each row."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,13 +66,16 @@ class Classification(Task):
         return whole and len(numbers) <= MOST_NUMBERED_CLASSES
 
     @classmethod
-    def learn(cls, table: Table, names: tuple[str, ...]) -> "Classification":
+    def learn(
+        cls, table: Table, names: tuple[str, ...], categories: Collection[str] = ()
+    ) -> "Classification":
         if len(names) != 1:
             raise EdgewiseError(
                 f"a classification has one target, not {len(names)}; for several columns of 0 "
                 "and 1 set task = multilabel"
             )
-        classes = learn_labels(table, names[0], "classification").classes
+        said = names[0] in categories
+        classes = learn_labels(table, names[0], "classification", categories=said).classes
         assert classes is not None
         return cls(names, classes)
 

@@ -1,7 +1,7 @@
 """Binary labels, one or several for each row, each 0 or 1 or unknown."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,9 @@ class Multilabel(Columnar):
         )
 
     @classmethod
-    def learn(cls, table: Table, names: tuple[str, ...]) -> "Multilabel":
+    def learn(
+        cls, table: Table, names: tuple[str, ...], categories: Collection[str] = ()
+    ) -> "Multilabel":
         task = cls(names)
         truth = task.read(table)
         odd = (~(truth.isnan() | (truth == 0) | (truth == 1))).nonzero()

@@ -1,6 +1,6 @@
 """Which task columns of a table ask for: one guess, the same for all units."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from torch import Tensor
@@ -12,21 +12,31 @@ from edgewise.data.tables import Table
 from edgewise.tasks.base import Task
 
 
-def find_task(table: Table, names: tuple[str, ...], wanted: str = "auto") -> tuple[Task, Tensor]:
+def find_task(
+    table: Table,
+    names: tuple[str, ...],
+    wanted: str = "auto",
+    categories: Collection[str] = (),
+) -> tuple[Task, Tensor]:
     """The task of some columns, and their truth.
 
     Columns of 0 and 1 alone are binary labels; a column of words, or of at most 20 different whole
-    numbers, holds classes; other numbers are values. ``wanted`` says otherwise.
+    numbers, holds classes; other numbers are values.
+
+    Args:
+        table: The rows.
+        names: The columns to predict.
+        wanted: The name of a task, where it is not to be guessed.
+        categories: Columns that hold categories, also where they look like numbers (``>5``).
     """
-    for name in names:
-        table.column(name)  # an absent one is told first
+    table.require(*names)
     if len(set(names)) < len(names):
         raise EdgewiseError(f"a target is named twice in {preview(names)}; name each once")
     chosen = wanted
     if wanted == "auto":
         refuse_empty(table, names)
         for name in names:
-            if holds_words(table, name):
+            if holds_words(table, name) and name not in categories:
                 _refuse_slips(table, name)
         chosen = next((name for name in TASKS if TASKS[name].claims(table, names)), "")
         if not chosen:
@@ -35,7 +45,7 @@ def find_task(table: Table, names: tuple[str, ...], wanted: str = "auto") -> tup
                 f"{table.path}: the target(s) {preview(worded)} hold words, and classes are "
                 "learnt one column at a time; train a model for each"
             )
-    task: Task = TASKS[chosen].learn(table, names)
+    task: Task = TASKS[chosen].learn(table, names, categories)
     return task, task.read(table)
 
 

@@ -1,7 +1,7 @@
 """Values, one or several for each row."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,7 +55,9 @@ class Regression(Columnar):
         return not any(holds_words(table, name) for name in names)
 
     @classmethod
-    def learn(cls, table: Table, names: tuple[str, ...]) -> "Regression":
+    def learn(
+        cls, table: Table, names: tuple[str, ...], categories: Collection[str] = ()
+    ) -> "Regression":
         task = cls(names)
         task.read(table)  # every cell must be a number
         refuse_empty(table, names)

@@ -47,7 +47,9 @@ class GraphUnit(Unit):
         if not names:
             names = (_only_column(rows),)
             notes.append(f"predicting column {names[0]!r}, the only one beside the SMILES")
-        task, truth = find_task(rows.table, tuple(names), settings.data.task)
+        task, truth = find_task(
+            rows.table, tuple(names), settings.data.task, settings.data.categories
+        )
         codes, invalid = read_structures(
             rows, on_invalid=settings.data.on_invalid, progress=progress
         )

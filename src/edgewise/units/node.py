@@ -58,7 +58,7 @@ class NodeUnit(Unit):
         names = settings.data.target or (_guessed_target(nodes),)
         if not settings.data.target:
             notes.append(f"predicting column {names[0]!r}, because of its name")
-        task, truth = find_task(nodes, names, settings.data.task)
+        task, truth = find_task(nodes, names, settings.data.task, settings.data.categories)
         split = known_rows(_split(settings, task, truth, nodes), task, truth)
         reader = _learnt_reader(found, names, settings, split)
         graph, read = reader.read(nodes, edges)
