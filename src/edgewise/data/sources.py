@@ -240,8 +240,12 @@ def register_dataset(
         unit: What a row is.
         summary: A line for ``edgewise datasets``.
     """
-    if name in CATALOGUE:
+    if name in CATALOGUE or (name in OWN_DATASETS and OWN_DATASETS[name].load is not load):
         raise EdgewiseError(f"there is a data set named {name!r} already; choose another name")
+    if unit not in _OWN_UNITS:
+        raise EdgewiseError(
+            f"the data set {name!r} has the unit {unit!r}; choose one of {', '.join(_OWN_UNITS)}"
+        )
     OWN_DATASETS[name] = OwnDataset(load, unit, summary)
 
 

@@ -165,7 +165,9 @@ def resolve(
     if certain:
         layer = LAYERS[settings.model.layer]
         name = settings.model.layer
-        refuse_foreign(given, "source", source.settings, f"{source} is {source.described}")
+        # A file that says them all also says what follows from the data.
+        said = [k for k, v in given.items() if k not in source.implied or v != source.implied[k]]
+        refuse_foreign(said, "source", source.settings, f"{source} is {source.described}")
         refuse_foreign(given, "unit", unit.settings, f"what is predicted are {unit.plural}")
         refuse_foreign(given, "layer", layer.settings, f"the layer {name} does not take it")
         # Which task it is may only be known when the data are read.

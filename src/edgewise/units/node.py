@@ -183,6 +183,11 @@ def node_problem(
             "every edge has a reverse edge with the same values, so there is no direction to "
             "learn from; --no-directed makes one channel of each column, in place of three"
         )
+    if model.directed and model.reciprocal != "auto":
+        raise EdgewiseError(
+            f"reciprocal = {model.reciprocal} joins the two directions between two nodes, which "
+            "directed = true keeps apart; set directed = false, or leave it out"
+        )
     if not model.directed and model.reciprocal == "auto":
         join = "max" if symmetric else "sum"
         settings = settings.changed(reciprocal=join)

@@ -3,6 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import ModelSettings
 from edgewise.graphs.features import Features
 from edgewise.nn.layers.base import ChannelLayer, mapped
@@ -58,6 +59,11 @@ class ChannelConv(ChannelLayer):
 
     @classmethod
     def build(cls, shape: LayerShape, settings: ModelSettings) -> "ChannelConv":
+        if settings.heads > 1:
+            raise EdgewiseError(
+                f"heads = {settings.heads}, but a convolution has none; set layer = attention or "
+                "heads = 1"
+            )
         widths = shape.in_channels, shape.out_channels, shape.edge_channels
         return cls(*widths, settings.normalize, concat=not shape.is_head)
 
