@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 import typer
+from edgewise.nn.networks import VARIANTS
 from pages import Page, check_closed, check_colours, check_whole
 from rich.console import Console as Terminal
 from typer.testing import CliRunner
@@ -16,7 +17,6 @@ from edgewise.cli.console import Console
 from edgewise.cli.reproduce import reproduce
 from edgewise.cli.terminal_table import drawn_for_terminal
 from edgewise.core.errors import EdgewiseError
-from edgewise.nn.networks import VARIANTS
 from edgewise.paper import networks as counting
 from edgewise.paper.ablation import COMPONENTS, known_gains, limits, printed_gain
 from edgewise.paper.agreement import pairs
