@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from run_toys import SETTINGS, files_of, stopping_after
+from run_toys import SETTINGS, TRAIN_MODULE, files_of, stopping_after
 from safetensors.torch import load_file, save_file
 
 from edgewise import runs
@@ -50,7 +50,7 @@ def test_a_run_whose_report_cannot_be_written_is_kept_and_gets_it_later(
     def no_room(*_):
         raise EdgewiseError("cannot write report.html (No space left on device)")
 
-    monkeypatch.setattr("edgewise.runs.training.write_report", no_room)
+    monkeypatch.setattr(TRAIN_MODULE, "write_report", no_room)
     with pytest.raises(EdgewiseError, match="No space left"):
         runs.train(str(graph_folder), tmp_path / "run", **SETTINGS)
     assert open_run(tmp_path / "run").finished

@@ -2,7 +2,7 @@
 
 import json
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -149,12 +149,17 @@ def reopen(run: Run, progress: Show | None = None) -> Opened:
     """The problem of a run from the data it started with, split as it was then."""
     check_data(run)
     split, settings = run.folder / "splits.json", run.settings
-    if split.exists():
-        column = settings.split.split_column
-        # The column that told the split stays out of the features.
-        ignore = (*settings.data.ignore, *filter(None, (column,)))
-        settings = settings.changed(split=str(split), split_column="", ignore=ignore)
-    return run.unit.open(run.source, settings, progress)
+    if not split.exists():
+        return run.unit.open(run.source, settings, progress)
+    names = ("split", "split_column", "ignore")
+    told = {name: value for name, value in settings.flat().items() if name in names}
+    # The column that told the split stays out of the features.
+    ignore = (*settings.data.ignore, *filter(None, (settings.split.split_column,)))
+    kept = settings.changed(split=str(split), split_column="", ignore=ignore)
+    opened = run.unit.open(run.source, kept, progress)
+    # What is written about the run says how it was started.
+    problem = replace(opened.problem, settings=opened.problem.settings.changed(**told))
+    return replace(opened, problem=problem)
 
 
 def forget_untrained(run: Run) -> None:

@@ -108,9 +108,12 @@ def check_purpose(
             "choose another --out"
         )
     if changed or searched != json.loads(json.dumps(among)):
+        cure = "repeat them"
+        if changed == ["fit_on"] and before["format"] == FORMAT_0_1:
+            cure = "version 0.1 learnt columns from all rows, so --fit-on all goes on with it"
         raise EdgewiseError(
-            f"{folder} was made with other settings ({preview(changed or list(among))}); repeat "
-            "them, or choose another --out"
+            f"{folder} was made with other settings ({preview(changed or list(among))}); {cure}, "
+            "or choose another --out"
         )
 
 
