@@ -68,11 +68,11 @@ def assert_same(compiled, plain, *inputs):
 
 @njit
 def weighted_sum(rows, weight, out, count):
-    sums = lanes.nothing(rows, count)
+    sums = lanes.zeros(rows, count)
     for row in range(len(rows)):
-        sums = lanes.plus(sums, weight[row], lanes.load(sums, rows, row, 2))
+        sums = lanes.multiply_add(sums, weight[row], lanes.load(sums, rows, row, 2))
     lanes.store(sums, out, 1, 3)
-    return lanes.added_up(lanes.plus(lanes.nothing(rows, count), sums, sums))
+    return lanes.horizontal_sum(lanes.multiply_add(lanes.zeros(rows, count), sums, sums))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -90,10 +90,10 @@ def test_registers_hold_neighbouring_numbers(count, dtype):
 
 @njit
 def halves_exchanged(rows, out, count):
-    zero = lanes.nothing(rows, count)
-    both = lanes.side_by_side(lanes.load(zero, rows, 0, 0), lanes.everywhere(zero, 3))
-    lanes.fetch(rows, (1, 0))
-    other = lanes.side_by_side(lanes.second_half(both), lanes.times(2, lanes.first_half(both)))
+    zero = lanes.zeros(rows, count)
+    both = lanes.concatenate(lanes.load(zero, rows, 0, 0), lanes.broadcast(zero, 3))
+    lanes.prefetch(rows, (1, 0))
+    other = lanes.concatenate(lanes.high_half(both), lanes.multiply(2, lanes.low_half(both)))
     lanes.store(other, out, 0, 0)
 
 
@@ -185,7 +185,7 @@ def test_wide_products_agree_where_features_outgrow_the_caches(transposed, group
     channel = torch.randint(3, (4000,), generator=generator)
     pattern, _ = stack(row, column, channel, nodes, 3)
     z = noise(nodes, groups, 64, seed=1)
-    assert z.numel() * z.element_size() > products.NEAR
+    assert z.numel() * z.element_size() > products.CACHE_BYTES
     assert_same(
         lambda value, z: products.product(pattern, value, z, transposed=transposed),
         lambda value, z: products.plain_product(pattern, value, z, transposed=transposed),

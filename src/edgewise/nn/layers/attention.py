@@ -22,10 +22,11 @@ from edgewise.nn.layers.layer import LayerShape
 from edgewise.nn.normalization import symmetric_values
 from edgewise.nn.operators import DoublyStochastic, Operator, SparseOperator
 
-# Forming E costs its two-step paths, walking past its hubs the links times the width. Measured on
-# Cora, CiteSeer and PubMed, with 6 to 14 paths a link: at 16 columns and more they are quicker
-# formed, by a factor of 1.4 to 3.7, at 6 or 7 there is less between the two, at 3 they are quicker
-# walked; at 6 or 7 columns, 48 and 91 paths are quicker walked.
+# Forming E costs its two-step paths, walking along its factor the links times the width. Measured
+# on Cora, CiteSeer and PubMed, with 6 to 14 paths a link: at 16 columns and more they are quicker
+# formed, by a factor of 1.4 to 3.7 (1.9 to 2.5 with dropout at 64 columns), at 6 or 7 there is less
+# between the two, at 3 they are quicker walked; at 6 or 7 columns, 48 and 91 paths are quicker
+# walked.
 FORMED_PATHS = 0.9
 
 
