@@ -14,7 +14,7 @@ from edgewise.data.sources import OWN_DATASETS, find_source
 from edgewise.training import fit_member, load_model, make_predictor
 from edgewise.units.base import resolve
 
-PLUGIN = '''
+PLUGIN = """
 import numpy as np
 import torch
 from torch import nn
@@ -75,7 +75,7 @@ ew.register_dataset(
     lambda: {"smiles": ["CO", "CCO", "CCCO", "CCCCO"], "mass": [32.0, 46.5, 60.1, 74.2]},
     unit="graph",
 )
-'''
+"""
 
 
 @pytest.fixture

@@ -121,12 +121,15 @@ def test_operators_are_built_once_for_all_layers_batches_and_members(digraph, mo
     assert all(edges.prepared(layer) is edges.prepared(first) for layer in others)
 
 
-@pytest.mark.parametrize("other", [
-    made("conv", "row"),
-    made("conv", "symmetric", flow="target_to_source"),
-    made("conv", "symmetric").float(),
-    made("attention", "symmetric", heads=2),
-])
+@pytest.mark.parametrize(
+    "other",
+    [
+        made("conv", "row"),
+        made("conv", "symmetric", flow="target_to_source"),
+        made("conv", "symmetric").float(),
+        made("attention", "symmetric", heads=2),
+    ],
+)
 def test_layers_that_prepare_otherwise_do_not_share(other, digraph):
     edges, layer = Edges(*digraph), made("conv", "symmetric")
     assert edges.prepared(layer) is edges.prepared(made("conv", "symmetric"))

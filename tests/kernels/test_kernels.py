@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from drawn import graphs, noise
+from edgewise.core.recipe import Architecture
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
@@ -19,7 +20,6 @@ from torch.nn.functional import elu
 from torch.testing import assert_close
 
 import edgewise as ew
-from edgewise.core.recipe import Architecture
 from edgewise.graphs import features
 from edgewise.kernels import attention, backend, lanes, outer, products
 from edgewise.kernels.activation import drop, elu_and_drop

@@ -97,7 +97,10 @@ def test_a_node_regression_can_overfit():
     y[3] = math.nan
     shape = {"normalize": "row", "hidden": 32, "epochs": 600, "patience": 600}
     rows, truth = torch.arange(12), y.reshape(-1, 1)
-    split, settings = given_split(rows, rows[:0], rows[:0]), make_settings("node", **shape, **OVERFIT)
+    split, settings = (
+        given_split(rows, rows[:0], rows[:0]),
+        make_settings("node", **shape, **OVERFIT),
+    )
     problem, _ = node_problem(Graph(x, edge_index), Regression(("y",)), truth, split, settings)
     assert len(problem.split.train) == 11
     assert metrics(problem)["rmse"] < 2
@@ -252,7 +255,9 @@ def test_losses_that_leave_the_numbers_end_with_a_sentence(nodes):
 
 def test_a_regression_cannot_be_weighted():
     task, truth = Regression(("a",)), torch.arange(20.0).reshape(-1, 1)
-    with pytest.raises(EdgewiseError, match=r"\[weighted\] does not apply here: this is regression"):
+    with pytest.raises(
+        EdgewiseError, match=r"\[weighted\] does not apply here: this is regression"
+    ):
         molecules(task, truth, weighted=True)
     with pytest.raises(EdgewiseError, match="no classes to weight"):
         task.balance(truth)

@@ -114,9 +114,7 @@ def test_an_unrelated_one_way_edge_changes_no_other_node(layer, normalize):
 def test_a_missing_reverse_edge_changes_nothing_where_the_larger_counts():
     model, problem = trained(BOTH_WAYS, hidden=3)
     fewer = Graph(problem.data.graph.x, BOTH_WAYS[:, :-1])
-    np.testing.assert_array_equal(
-        model.predict(fewer).mean, model.predict(problem.data).mean
-    )
+    np.testing.assert_array_equal(model.predict(fewer).mean, model.predict(problem.data).mean)
 
 
 AGES = [1.0, 2.0, 3.0, 10.0, 20.0, 90.0]

@@ -53,9 +53,7 @@ def test_a_setting_that_does_not_apply_is_refused_from_a_file(name, settings, se
 
 @pytest.mark.parametrize("layer", LAYERS.names)
 @pytest.mark.parametrize("name", ["cora", "freesolv"])
-def test_a_file_that_writes_out_every_setting_as_version_0_1_did_is_accepted(
-    name, layer, tmp_path
-):
+def test_a_file_that_writes_out_every_setting_as_version_0_1_did_is_accepted(name, layer, tmp_path):
     source = find_source([name])
     unit = UNITS[source.unit]
     settings = make_settings(source.unit, implied=source.implied, layer=layer)
@@ -100,7 +98,11 @@ def tables(folder, targets):
     [
         ("abababab", {"scale_targets": False}, r"\[scale_targets\] does not apply.*classification"),
         ("01010101", {"scale_targets": False}, r"\[scale_targets\] does not apply.*binary label"),
-        ([i + 0.5 for i in range(8)], {"weighted": True}, r"\[weighted\] does not apply.*regression"),
+        (
+            [i + 0.5 for i in range(8)],
+            {"weighted": True},
+            r"\[weighted\] does not apply.*regression",
+        ),
     ],
 )
 def test_a_setting_of_another_task_is_refused_once_the_data_are_read(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from edgewise.cli.progress import progress_bar
+from edgewise.core.files import inside
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,7 +125,7 @@ def for_tensorboard() -> "Callable[[Path], OnEpoch]":
 
         def on_epoch(member: int, epoch: "Epoch", _: "Epoch") -> None:
             if member not in writers:
-                writers[member] = SummaryWriter(str(folder / "tensorboard" / f"member-{member}"))
+                writers[member] = SummaryWriter(str(inside(folder, f"tensorboard/member-{member}")))
             for name in ("train_loss", "validation_loss", "validation_score"):
                 writers[member].add_scalar(name, getattr(epoch, name), epoch.number)
             writers[member].flush()

@@ -70,7 +70,7 @@ def alone_in(folder: Path, what: str) -> Iterator[None]:
     """Hold a folder while ``what`` goes on, so that no other process does; a killed one lets go."""
     from filelock import FileLock, Timeout  # a moment that few commands need
 
-    lock = FileLock(folder / LOCK, timeout=0)
+    lock = FileLock(inside(folder, LOCK), timeout=0)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire()

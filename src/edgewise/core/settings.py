@@ -306,7 +306,7 @@ def _checked(one: "Field[Any]", value: Any) -> Any:
         items = (value,) if isinstance(value, str) else value
         if isinstance(items, list | tuple) and all(isinstance(item, str) for item in items):
             return tuple(items)
-        raise EdgewiseError(f"{one.name} = {value!r} is not a list of column names")
+        raise EdgewiseError(f"{one.name} = {_shown(value)} is not a list of column names")
     if wanted == int | None and value is None:
         return None
     number = wanted in (int, float, int | None)
@@ -315,19 +315,30 @@ def _checked(one: "Field[Any]", value: Any) -> Any:
         name = {bool: "true or false", str: "a word", float: "a number"}.get(
             wanted, "a whole number"
         )
-        raise EdgewiseError(f"{one.name} = {value!r} is not {name}")
+        raise EdgewiseError(f"{one.name} = {_shown(value)} is not {name}")
     choices = limits["choices"]
     if choices and value not in choices:
         own = ", or name the Python file that registers it with --plugin"
         raise EdgewiseError(
-            f"{one.name} = {value!r} is unknown; choose one of {', '.join(choices)}"
+            f"{one.name} = {_shown(value)} is unknown; choose one of {', '.join(choices)}"
             f"{own if isinstance(choices, Choices) else ''}"
         )
-    if number and not (math.isfinite(float(value)) and limits["low"] <= value <= limits["high"]):
+    if number and not (_finite(value) and limits["low"] <= value <= limits["high"]):
         most = {_BELOW_ONE: " and below 1", math.inf: ""}.get(
             limits["high"], f" and at most {limits['high']:,}"
         )
         raise EdgewiseError(
-            f"{one.name} = {value} is out of range; it must be at least {limits['low']:g}{most}"
+            f"{one.name} = {_shown(value)} is out of range; it must be at least "
+            f"{limits['low']:g}{most}"
         )
     return float(value) if wanted is float else value
+
+
+def _finite(number: int | float) -> bool:
+    return abs(number) <= 10**300  # where whole numbers of any length are compared, not converted
+
+
+def _shown(value: Any) -> str:
+    """A value as it was written, within the length of a line."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}..."

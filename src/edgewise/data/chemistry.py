@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from edgewise.core.errors import EdgewiseError, missing_extra
+from edgewise.core.processes import end_with_parent
 
 ATOM_CODES = (
     *("element", "degree", "hydrogens", "charge", "in_ring", "aromatic"),
@@ -98,7 +99,7 @@ def _in_processes(
     # Spawned, because forking a process that runs torch's threads may hang.
     parts = []
     try:
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent) as pool:
             for (start, chunk), part in zip(chunks, pool.map(_read_chunk, chunks), strict=True):
                 parts.append(part)
                 if progress is not None:

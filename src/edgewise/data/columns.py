@@ -1,6 +1,5 @@
 """Columns of a table to numbers: scales, categories and words, learnt once and kept."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.schema import mismatch
 from edgewise.data.cells import as_number, looks_like_a_number
 from edgewise.data.tables import Table
 
@@ -136,6 +136,12 @@ class Weights:
 
 Column = Numbers | Categories | Text | Weights
 _CLASSES: dict[str, Any] = {c.__name__: c for c in (Numbers, Categories, Text, Weights)}
+_SHAPES: dict[str, Any] = {
+    "Numbers": {"name": str, "mean": float, "scale": float, "fill": bool},
+    "Categories": {"name": str, "values": [str]},
+    "Text": {"name": str, "words": [str], "idf": [float]},
+    "Weights": {"name": str, "largest": float, "signed": bool},
+}
 
 
 def guess_kind(table: Table, name: str) -> str:
@@ -257,13 +263,22 @@ def to_json(column: Column) -> dict[str, Any]:
 
 
 def from_json(content: dict[str, Any]) -> Column:
+    kind = content["kind"]
+    if kind not in _CLASSES:
+        raise ValueError(f"there is no kind of column {kind!r}")
+    fault = mismatch(content, _SHAPES[kind], f"column {content.get('name')!r}")
+    if fault:
+        raise ValueError(fault)
     fields: dict[str, Any] = {
-        key: tuple(v) if isinstance(v, list) else v for key, v in content.items()
+        key: tuple(v) if isinstance(v, list) else v for key, v in content.items() if key != "kind"
     }
-    column: Column = _CLASSES[fields.pop("kind")](**fields)
-    numbers = [v for v in fields.values() if isinstance(v, float)]
-    if not all(math.isfinite(value) for value in numbers):
-        raise ValueError(f"column {column.name!r} has a scale that is not finite")
+    if not (fields.get("scale", 1) > 0 and fields.get("largest", 1) > 0):
+        raise ValueError(f"column {fields['name']!r} has a scale that is not above 0")
+    column: Column = _CLASSES[kind](**fields)
+    if isinstance(column, Text) and not (
+        len(set(column.words)) == len(column.words) == len(column.idf)
+    ):
+        raise ValueError(f"column {column.name!r} has words twice, or without a weight")
     return column
 
 

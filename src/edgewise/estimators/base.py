@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.files import write_atomically
+from edgewise.core.files import inside, write_atomically
 from edgewise.core.presets import make_settings
 from edgewise.core.registries import LAYERS, UNITS
+from edgewise.core.schema import Maybe, read_json
 from edgewise.core.settings import Settings, refuse_foreign
 from edgewise.data.splits import Split, random_split
 from edgewise.estimators.parameters import PARAMETERS, plain
@@ -32,6 +33,10 @@ from edgewise.training import Epoch, Predictor, fit_member, load_model, make_pre
 from edgewise.units.base import Problem
 
 FORMAT = "edgewise estimator 1"
+_SHAPE = {
+    **{"format": str, "parameters": {str: object}, "y_ndim": int},
+    "classes": Maybe([(str, float, bool)]),
+}
 Some = TypeVar("Some", bound="Estimator")
 
 
@@ -151,7 +156,7 @@ class Estimator(BaseEstimator):
                 f"{folder} holds a model for {model.unit.plural} ({model.task}), which is no "
                 f"{cls.__name__}; load it with {model.unit.estimator}{model.task.role}.load"
             )
-        saved, y_ndim, classes = _recorded(Path(folder) / "estimator.json", model)
+        saved, y_ndim, classes = _recorded(inside(Path(folder), "estimator.json"), model)
         try:
             estimator = cls(**{**saved, **parameters})
         except TypeError as error:
@@ -243,7 +248,7 @@ def _recorded(path: Path, model: Predictor) -> tuple[dict[str, Any], int, np.nda
         given = {name: value for name, value in differing.items() if name in PARAMETERS}
         return given, model.task.y_ndim, np.array(model.task.outputs)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path, _SHAPE)
         if content["format"] != FORMAT:
             raise EdgewiseError(f"it says {content['format']!r}, expected {FORMAT!r}")
         classes = np.array(content.get("classes", []))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import inside
 from edgewise.report.run_info import RunInfo
 from edgewise.tasks.base import Task
 from edgewise.tasks.records import as_stored
@@ -88,8 +89,8 @@ class RunResults:
     def from_folder(cls, run: RunInfo, task: Task) -> "RunResults":
         """Read the files that a run left behind."""
         metrics = run.metrics
-        history = _histories(run.folder / "history.csv", metrics["best_epochs"])
-        path = run.folder / "predictions.csv"
+        history = _histories(inside(run.folder, "history.csv"), metrics["best_epochs"])
+        path = inside(run.folder, "predictions.csv")
         cells = _read_csv(path)
         try:
             ids = cells[run.unit.id_column]

@@ -81,7 +81,7 @@ def _train_member(
         try:
             before = float(tensors.pop("seconds"))
             fitting.restore(tensors)
-        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+        except (KeyError, RuntimeError, ValueError, TypeError, OverflowError) as error:
             raise EdgewiseError(
                 f"{path} does not fit the run ({str(error).splitlines()[0]}); delete it to train "
                 "this model from its start"

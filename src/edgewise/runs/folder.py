@@ -10,8 +10,9 @@ from typing import Any
 from edgewise import __version__
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import LOCK, inside, write_atomically
+from edgewise.core.manifest import check_listed
 from edgewise.core.registries import UNITS
-from edgewise.core.schema import Maybe, read_json
+from edgewise.core.schema import Maybe, mismatch, read_json
 from edgewise.core.settings import Settings, load_settings
 from edgewise.data.sources import Source, stored_source
 from edgewise.training.legacy import RUN_FORMAT_0_1, UNITS_0_1, settings_0_1
@@ -57,6 +58,7 @@ class Run:
         cure = f"edgewise train --resume {self.folder}"
         try:
             content: dict[str, Any] = read_json(inside(self.folder, "metrics.json"), _METRICS)
+            _check_metrics(content)
         except FileNotFoundError as error:
             raise EdgewiseError(
                 f"{self.folder} has no results yet; finish it with {cure}"
@@ -71,6 +73,17 @@ class Run:
 
     def model(self) -> Predictor:
         return load_model(self.folder)
+
+
+def _check_metrics(content: dict[str, Any]) -> None:
+    """Refuse metrics without what every one of them has."""
+    members = len(content["epochs"])
+    if not members or len(content["best_epochs"]) != members:
+        raise EdgewiseError("it does not say the epochs of each model")
+    for part in ("train", "validation", "test"):
+        fault = mismatch(content[part], {content["headline"]: _NUMBER}, part)
+        if fault:
+            raise EdgewiseError(fault)
 
 
 def start_run(
@@ -108,6 +121,7 @@ def open_run(folder: str | Path) -> Run:
     path = Path(folder) / "recipe.json"
     try:
         content = read_json(inside(Path(folder), "recipe.json"), _RECIPE)
+        check_listed(Path(folder), ["recipe.json"])
         data = content["data"]
         source = stored_source(data["form"], data["places"])
         if content["format"] == RUN_FORMAT_0_1:
@@ -148,9 +162,10 @@ def check_data(run: Run) -> None:
 def reopen(run: Run, progress: Show | None = None) -> Opened:
     """The problem of a run from the data it started with, split as it was then."""
     check_data(run)
-    split, settings = run.folder / "splits.json", run.settings
+    split, settings = inside(run.folder, "splits.json"), run.settings
     if not split.exists():
         return run.unit.open(run.source, settings, progress)
+    check_listed(run.folder, ["splits.json"])
     names = ("split", "split_column", "ignore")
     told = {name: value for name, value in settings.flat().items() if name in names}
     # The column that told the split stays out of the features.

@@ -30,6 +30,8 @@ def table_writer(out: str | Path | None) -> Iterator[Callable[[Columns], None]]:
         return write
 
     if out is None:
+        if sys.stdout is None:
+            raise EdgewiseError("the standard output is closed; name a file with --out")
         with _bytes_as_read(sys.stdout) as text:
             yield writing(text, ",")
         return

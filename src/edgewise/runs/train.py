@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from edgewise.core.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError, out_of_memory
 from edgewise.core.files import alone_in
 from edgewise.data.sources import Source, find_source
 from edgewise.runs.checkpoint import OnEpoch, train_run
@@ -102,8 +102,8 @@ def _train_or_forget(
 ) -> Trained:
     try:
         return train_run(run, opened, on_epoch, stop)
-    except EdgewiseError:
-        if not stop():
+    except (EdgewiseError, MemoryError, RuntimeError) as error:
+        if not stop() and (isinstance(error, EdgewiseError) or out_of_memory(error)):
             forget_untrained(run)  # settings that make no model
         raise
 

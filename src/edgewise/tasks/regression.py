@@ -103,6 +103,8 @@ class Regression(Columnar):
         task = cls(tuple(map(str, content["names"])), center, scale)
         if not len(center) == len(scale) == task.width:
             raise EdgewiseError("a regression needs one center and one scale for each value")
+        if not all(map(math.isfinite, center)) or not all(0 < s < math.inf for s in scale):
+            raise EdgewiseError("a center is not finite, or a scale is not above 0")
         return task
 
     def value_statistics(self, truth: np.ndarray) -> tuple[ValueStatistics, ...]:

@@ -24,7 +24,11 @@ from edgewise.units.base import Problem, Unit
 
 FORMAT = "edgewise model 2"
 _SHAPE = {
-    **{"format": str, "features": int, "channels": int, "members": int, "task": {str: object}},
+    **{"format": str, "features": int, "channels": int, "members": int},
+    "task": {
+        **{"kind": str, "names": [str], "classes": Maybe([str])},
+        **{"center": Maybe([float]), "scale": Maybe([float])},
+    },
     **{"unit": Maybe(str), "settings": Maybe({str: {str: object}})},
     **{"kind": Maybe(str), "recipe": Maybe({str: object})},  # of version 0.1
 }

@@ -13,7 +13,7 @@ import optuna
 from optuna.trial import TrialState
 
 from edgewise.core.config import write_config
-from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.errors import EdgewiseError, out_of_memory, preview
 from edgewise.core.files import alone_in, write_atomically
 from edgewise.core.settings import Settings
 from edgewise.data.sources import Source
@@ -155,7 +155,7 @@ class _Search:
         except EdgewiseError as error:
             reason = str(error)
         except (MemoryError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            if not out_of_memory(error):
                 raise
             reason = "there was not enough memory; fix a smaller hidden, or layer = conv"
         trial.set_user_attr("epochs", len(history))
