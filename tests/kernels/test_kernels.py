@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from math import sqrt
 
 import numba
@@ -12,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 from drawn import graphs, noise
-from edgewise.core.recipe import Architecture
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
@@ -31,6 +31,7 @@ from edgewise.kernels.dropout import (
     plain_kept,
 )
 from edgewise.kernels.pattern import stack
+from edgewise.nn.readouts import GraphReadout
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 groups = st.sampled_from([1, 2])
@@ -398,16 +399,18 @@ def test_attention_and_pooling_give_the_same_bits_on_one_thread_and_two(material
     edge_index = torch.unique(edge_index, dim=1)
     x = torch.rand(90, 70) * (torch.rand(90, 70) < 0.9)  # many values a column: by rows
     assert x.count_nonzero() > features.ENTRIES_A_COLUMN * 70
-    settings = Architecture(layer="attention", hidden=4, dropout=0.3)
-    nodes = ew.NodeModel(70, 3, 1, settings)
-    for layer in nodes.layers:
-        layer.materialize = materialize
-    graphs = ew.GraphModel(70, 2, 1, settings)
-    batch = torch.arange(90) // 10
+    settings = ew.ModelSettings(layer="attention", hidden=4, dropout=0.3)
+    nodes = ew.ChannelNetwork(70, 3, 1, settings, direction="as_given")
+    for block in nodes.blocks:
+        block.layer.materialize = materialize
+    pooled = replace(settings, head="linear")
+    graphs = ew.ChannelNetwork(70, 2, 1, pooled, readout=GraphReadout(), direction="as_given")
+    many = ew.Batch.of(x, edge_index, graph=torch.arange(90) // 10)
+    whole = ew.Batch.of(ew.sparse_features(x), edge_index)
 
     def results():
         torch.manual_seed(0)
-        outs = nodes(ew.sparse_features(x), edge_index), graphs(x, edge_index, batch=batch)
+        outs = nodes(whole), graphs(many)
         leaves = [*nodes.parameters(), *graphs.parameters()]
         return *outs, *torch.autograd.grad(sum(out.pow(2).sum() for out in outs), leaves)
 

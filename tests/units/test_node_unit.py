@@ -1,4 +1,4 @@
-"""Direction is decided in training and stored; scales are learnt from the rows that are asked for."""
+"""Direction is decided in training and stored; scales are learnt from the rows asked for."""
 
 import numpy as np
 import pytest
@@ -81,7 +81,7 @@ def test_how_directions_join_can_be_said(join):
 
 
 def test_directions_that_are_kept_apart_cannot_be_joined():
-    with pytest.raises(EdgewiseError, match="reciprocal = max joins.*set directed = false"):
+    with pytest.raises(EdgewiseError, match=r"reciprocal = max joins.*set directed = false"):
         problem_of(RING, directed=True, reciprocal="max")
 
 

@@ -1,4 +1,4 @@
-"""A setting that does not apply is refused, wherever it comes from; a written-out default is not."""
+"""A setting that does not apply is refused, wherever it comes from; a default is not."""
 
 from pathlib import Path
 

@@ -1,6 +1,7 @@
 """The same columns ask for the same task, whether rows are nodes or molecules."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -35,7 +36,7 @@ def opened(unit, folder, **columns):
     else:
         rows = [f"{s},{line}" for s, line in zip(SMILES, lines, strict=True)]
         (folder / "nodes.csv").write_text("\n".join([f"id,{head}", *rows]))
-        edges = [f"{a},{b}" for a, b in zip(SMILES, SMILES[1:], strict=False)]
+        edges = [f"{a},{b}" for a, b in pairwise(SMILES)]
         (folder / "edges.csv").write_text("\n".join(["source,target", *edges]))
         source = find_source([str(folder)])
     found, settings = resolve(source, "default", {"target": names, "split": "1,0,0"})

@@ -334,7 +334,7 @@ def _checked(one: "Field[Any]", value: Any) -> Any:
     return float(value) if wanted is float else value
 
 
-def _finite(number: int | float) -> bool:
+def _finite(number: Any) -> bool:
     return abs(number) <= 10**300  # where whole numbers of any length are compared, not converted
 
 

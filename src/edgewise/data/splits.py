@@ -68,14 +68,15 @@ def load_split(path: str | Path) -> Split:
     """Read a split written by :meth:`Split.save`, or by hand: three lists of row numbers."""
     try:
         content = read_json(Path(path), _SHAPE)
-        return given_split(content["train"], content["validation"], content["test"])
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, OverflowError) as error:
-        if isinstance(error, EdgewiseError):
-            raise EdgewiseError(f"{path}: {error}") from error
+    except (OSError, ValueError) as error:
         raise EdgewiseError(
             f"{path} is not a split ({error}); expected JSON with the lists "
             "'train', 'validation' and 'test' of row numbers"
         ) from error
+    try:
+        return given_split(content["train"], content["validation"], content["test"])
+    except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+        raise EdgewiseError(f"{path}: {error}") from error
 
 
 def fractions_of(kind: str | Sequence[float]) -> Fractions:

@@ -44,7 +44,7 @@ def open_study(folder: Path, task: Task, base: Settings) -> optuna.Study:
             storage=JournalStorage(Journal(path)),
             pruner=pruner,
             study_name="edgewise",
-            direction=direction,
+            direction=direction,  # type: ignore[arg-type]
             load_if_exists=True,
         )
         check_study(study, direction)
