@@ -98,7 +98,7 @@ def check_free(folder: Path) -> None:
         not folder.is_dir() or any(path.name != LOCK for path in folder.iterdir())
     ):
         raise EdgewiseError(
-            f"{folder} exists already and is not empty; choose another --out, or go on with "
+            f"{folder} exists already and is not empty; choose another --out, or continue it with "
             f"edgewise train --resume {folder}"
         )
 
@@ -137,7 +137,7 @@ def open_run(folder: str | Path) -> Run:
 
 
 def check_data(run: Run) -> None:
-    """Refuse to go on with data that are not those the run started with."""
+    """Refuse to continue with data that are not those the run started with."""
     if run.source.checksum() != run.checksum:
         raise EdgewiseError(
             f"{run.source} has changed since {run.folder} was started; put the old data back, or "
@@ -151,7 +151,7 @@ def reopen(run: Run, progress: Show | None = None) -> Opened:
     split, settings = run.folder / "splits.json", run.settings
     if split.exists():
         column = settings.split.split_column
-        # The column that told the split stays out of the features.
+        # The column of the split stays out of the features.
         ignore = (*settings.data.ignore, *filter(None, (column,)))
         settings = settings.changed(split=str(split), split_column="", ignore=ignore)
     return run.unit.open(run.source, settings, progress)
