@@ -332,19 +332,19 @@ def refuse_foreign(given: Collection[str], owner: str, takes: Collection[str], w
 
 def _checked(one: "Field[Any]", value: Any) -> Any:
     """The value in the field's type, or a sentence."""
-    limits, expected = one.metadata, cast(Any, one.type)
-    if expected == tuple[str, ...]:
+    limits, wanted = one.metadata, cast(Any, one.type)
+    if wanted == tuple[str, ...]:
         items = (value,) if isinstance(value, str) else value
         if isinstance(items, list | tuple) and all(isinstance(item, str) for item in items):
             return tuple(items)
         raise EdgewiseError(f"{one.name} = {value!r} is not a list of column names")
-    if expected == int | None and value is None:
+    if wanted == int | None and value is None:
         return None
-    number = expected in (int, float, int | None)
-    right = {bool: bool, str: str, float: int | float}.get(expected, int)
+    number = wanted in (int, float, int | None)
+    right = {bool: bool, str: str, float: int | float}.get(wanted, int)
     if not isinstance(value, right) or (number and isinstance(value, bool)):
         name = {bool: "true or false", str: "a word", float: "a number"}.get(
-            expected, "a whole number"
+            wanted, "a whole number"
         )
         raise EdgewiseError(f"{one.name} = {value!r} is not {name}")
     choices = limits["choices"]
@@ -361,4 +361,4 @@ def _checked(one: "Field[Any]", value: Any) -> Any:
         raise EdgewiseError(
             f"{one.name} = {value} is out of range; it must be at least {limits['low']:g}{most}"
         )
-    return float(value) if expected is float else value
+    return float(value) if wanted is float else value

@@ -151,7 +151,7 @@ def reopen(run: Run, progress: Show | None = None) -> Opened:
     split, settings = run.folder / "splits.json", run.settings
     if split.exists():
         column = settings.split.split_column
-        # The column of the split stays out of the features.
+        # The column that told the split stays out of the features.
         ignore = (*settings.data.ignore, *filter(None, (column,)))
         settings = settings.changed(split=str(split), split_column="", ignore=ignore)
     return run.unit.open(run.source, settings, progress)
