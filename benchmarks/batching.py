@@ -51,7 +51,7 @@ def main() -> None:
     count = -(-len(order) // BATCH)
     ours, rival = [], []
     for _ in range(EPOCHS + 1):
-        # Alternating, so that a busy moment of the machine meets both.
+        # Alternating, so that a busy moment of the machine slows both.
         ours.append(seconds(molecules.batch(chosen) for chosen in order.split(BATCH)) / count)
         rival.append(seconds(DataLoader(graphs, BATCH, sampler=order.tolist())) / count)
     ours_ms, rival_ms = (1e3 * statistics.median(times[1:]) for times in (ours, rival))

@@ -109,7 +109,7 @@ def network_sizes() -> dict[str, Size]:
 
 
 def count_again() -> None:
-    """Count the networks that can be had here, and keep what is known of the others."""
+    """Count the networks that are available here, and keep what is known of the others."""
     sizes = network_sizes() | count_networks().sizes
     lines = (f"  {json.dumps(name)}: {json.dumps(size)}" for name, size in sizes.items())
     SIZES.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -90,5 +90,5 @@ def test_the_demo_falls_back_to_a_made_up_graph_where_no_data_can_be_had(tmp_pat
     )
     assert done.returncode == 0, done.stderr
     assert "Cora is unavailable" in done.stderr
-    assert "made-up graph" in done.stdout
+    assert "synthetic graph" in done.stdout
     assert (tmp_path / "runs" / "demo" / "report.html").exists()

@@ -193,7 +193,7 @@ def fail_or_die(experiment):
 def test_a_run_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     def load(dataset):
         if dataset == "citeseer":
-            raise EdgewiseError("the data set citeseer could not be had")
+            raise EdgewiseError("the data set citeseer is unavailable")
         return direction_and_kind_graph(20, seed=1)[0]
 
     monkeypatch.setattr(execution, "load_data", load)
@@ -204,7 +204,7 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     failed = execution.run_all(asked, results, 1, lambda *_: None)
     assert [line["row"] for line in results.lines.values()] == ["GAT"]
     assert failed == [
-        "2 run(s) of citeseer were left out: the data set citeseer could not be had",
+        "2 run(s) of citeseer were left out: the data set citeseer is unavailable",
         "GCN on cora (dense, fixed), run 0 failed: the loss is not a number",
     ]
     asked = plan(["cora"], ["GAT"], 9, ["fixed"], ["dense"])
@@ -245,7 +245,7 @@ def test_the_command_runs_what_is_missing_and_nothing_else(tmp_path):
         for name in ("cora", "citeseer", "pubmed"):
             load_citation(name)
     except EdgewiseError as error:
-        pytest.skip(f"a citation network cannot be had: {error}")
+        pytest.skip(f"a citation network is unavailable: {error}")
     command = [
         *(sys.executable, "-m", "edgewise", "reproduce", "--dataset", "cora", "--runs", "1"),
         *("--rows", "GCN", "--protocol", "fixed", "--split", "dense", "--results", str(tmp_path)),

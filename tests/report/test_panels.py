@@ -114,7 +114,7 @@ def test_results_in_memory_give_the_page_of_the_folder(runs, rewritten, kind):
         subset.tolist(),
         problem.truth.numpy(),
         prediction.mean,
-        prediction.spread,
+        prediction.deviation,
     )
     np.testing.assert_allclose(results.predicted, stored.predicted, rtol=2e-7)
     np.testing.assert_array_equal(results.truth, stored.truth)

@@ -174,7 +174,7 @@ def test_results_are_read_back_as_they_were_written(runs):
     problem = open_problem(run.source, run.recipe).problem
     prediction = model.predict_problem(problem)
     np.testing.assert_allclose(results.predicted, prediction.mean, rtol=1e-6)
-    np.testing.assert_allclose(results.std, prediction.spread, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(results.std, prediction.deviation, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(results.truth, problem.truth.numpy(), rtol=1e-6)
     assert results.rows("test").tolist() == sorted(problem.split.test.tolist())
     assert [len(history.epoch) for history in results.history] == run.metrics["epochs"]

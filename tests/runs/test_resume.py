@@ -100,7 +100,7 @@ def test_the_column_that_told_the_split_never_becomes_a_feature(graph_folder, tm
     assert runs.evaluate(run.folder)["test"] == run.metrics["test"]
     (run.folder / "report.html").unlink()
     runs.resume(run.folder)
-    assert "cannot be had any more" not in (run.folder / "report.html").read_text()
+    assert "is unavailable" not in (run.folder / "report.html").read_text()
 
 
 def test_a_damaged_checkpoint_is_named(graph_folder, tmp_path):

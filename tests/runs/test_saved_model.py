@@ -83,7 +83,7 @@ def change(tensors, how):
         case "missing":
             tensors.pop(name)
         case "extra":
-            tensors["0.stranger"] = torch.zeros(2)
+            tensors["0.unknown"] = torch.zeros(2)
         case "type":
             tensors[name] = tensors[name].double()
         case "nan":

@@ -27,8 +27,8 @@ def check(
     source = find_source(data)
     if invalid_file is not None:
         source.check_not_written(invalid_file, "--invalid-file")
-    wanted = chosen(preset, config, settings)
-    unit, resolved = resolve(source, wanted.preset, wanted.given, also=wanted.defaults)
+    choice = chosen(preset, config, settings)
+    unit, resolved = resolve(source, choice.preset, choice.given, also=choice.defaults)
     with Console().working(source.name) as progress:
         opened = unit.open(source, resolved, progress)
     problem = opened.problem

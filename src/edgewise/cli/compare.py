@@ -48,15 +48,15 @@ def show_comparison(console: Console, folders: Sequence[Path]) -> None:
             Text(line.name),
             *(Text(str(value)) for value in line.differs.values()),
             str(line.runs),
-            _with_spread(line.validation),
-            _with_spread(line.test),
+            _with_std(line.validation),
+            _with_std(line.test),
             f"{line.seconds:.1f}",
         )
     Terminal().print(table)
 
 
-def _with_spread(value: tuple[float, float]) -> str:
-    mean, spread = value
+def _with_std(value: tuple[float, float]) -> str:
+    mean, std = value
     if math.isnan(mean):
         return "none"
-    return f"{mean:.4f}" if math.isnan(spread) else f"{mean:.4f} ± {spread:.4f}"
+    return f"{mean:.4f}" if math.isnan(std) else f"{mean:.4f} ± {std:.4f}"

@@ -46,8 +46,8 @@ def fetch(
     from edgewise.data.store import cache_folder
     from edgewise.data.store import fetch as fetch_files
 
-    wanted = list(CATALOGUE) if names == ["all"] else [dataset(name).name for name in names]
-    for name in wanted:
+    chosen = list(CATALOGUE) if names == ["all"] else [dataset(name).name for name in names]
+    for name in chosen:
         with progress_bar(f"fetching {name}", bytes=True) as progress:
             source = fetch_files(name, progress)
         typer.echo(f"{name}: verified, from {source}, in {cache_folder() / name}")

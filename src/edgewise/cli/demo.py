@@ -9,7 +9,7 @@ from edgewise.cli.console import Console
 
 # What the paper prints for EGNN(C) on Cora's dense split: mean accuracy of 20 runs, in percent.
 PAPER = 88.8
-_MADE_UP: dict[str, Any] = {
+_SYNTHETIC: dict[str, Any] = {
     "normalize": "row",
     "hidden": 16,
     "dropout": 0.2,
@@ -34,25 +34,25 @@ def demo(
             fetch("cora", progress)
     except EdgewiseError as error:
         typer.echo(f"Cora is unavailable: {error}", err=True)
-        _on_made_up_graph(folder)
+        _on_synthetic_graph(folder)
         return
     accuracy = _train(["cora"], folder, preset="paper")
     typer.echo(f"test accuracy {100 * accuracy:.1f} %; the paper prints {PAPER} % (20 runs' mean)")
     _what_next("cora", folder)
 
 
-def _on_made_up_graph(folder: Path) -> None:
+def _on_synthetic_graph(folder: Path) -> None:
     from edgewise.data.graph_files import save_graph
     from edgewise.data.synthetic import direction_and_kind_graph
 
     graph, ceilings = direction_and_kind_graph()
     typer.echo(
-        f"Training on a made-up graph instead, whose labels hang on its edges: {graph}. Without "
-        f"direction no model can expect more than {100 * ceilings.without_direction:.0f} %."
+        f"Training on a synthetic graph instead, whose labels depend on its edges: {graph}. "
+        f"Without direction no model can expect more than {100 * ceilings.without_direction:.0f} %."
     )
     path = folder.with_name(f"{folder.name}-graph.safetensors")
     save_graph(graph, path)
-    accuracy = _train([str(path)], folder, **_MADE_UP)
+    accuracy = _train([str(path)], folder, **_SYNTHETIC)
     typer.echo(f"test accuracy {100 * accuracy:.1f} %")
     _what_next(str(path), folder)
 

@@ -24,17 +24,20 @@ Config = Annotated[str | None, typer.Option(help="TOML file with settings; flags
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps (as in training)")]
 _PLUGIN = Annotated[
     list[str] | None,
-    typer.Option(help="Python file or module that registers things of your own, may be repeated"),
+    typer.Option(
+        help="Python file or module that registers your own layers, tasks, featurisers or data "
+        "sets, may be repeated"
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the user wants: a preset, and settings that somebody gave."""
+    """What the user chose: a preset, and settings that were given."""
 
     preset: str
-    given: dict[str, Any]  # they must apply
-    defaults: dict[str, Any] = field(default_factory=dict)  # a file says them, but they are usual
+    given: dict[str, Any]  # refused where they do not apply
+    defaults: dict[str, Any] = field(default_factory=dict)  # of a file, equal to the default
 
     def with_seed(self, seed: Any) -> "Chosen":
         return replace(self, given={**self.given, "seed": seed})

@@ -18,7 +18,7 @@ Encoding = Annotated[
     str, typer.Option(help="character encoding of new text files, if it is not as in training")
 ]
 SmilesColumn = Annotated[
-    str, typer.Option(help="SMILES column of new molecules, if it is not called as in training")
+    str, typer.Option(help="SMILES column of new molecules, if its name is not that of training")
 ]
 
 
@@ -31,9 +31,9 @@ def predict(
     smiles_column: SmilesColumn = "",
     encoding: Encoding = "",
     device: Device = "",
-    quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
 ) -> None:
-    """Predict rows, in their order; those that cannot be read say why and go along."""
+    """Predict every row, in order; one that cannot be read gets the reason in its column error."""
     from edgewise import runs
 
     console = Console(quiet=quiet or out is None)
@@ -48,7 +48,7 @@ def predict(
             device=device,
             tell=_to_nobody if quiet else _aside,
         )
-    left = f"; {bad} rows could not be, see their column error" if bad else ""
+    left = f"; {bad} rows could not be read, see the column error" if bad else ""
     console.tell(f"wrote {out}: {good} predicted{left}")
 
 
@@ -92,4 +92,4 @@ def _aside(text: str) -> None:
 
 
 def _to_nobody(text: str) -> None:
-    """Nothing is said."""
+    """Print nothing."""

@@ -20,12 +20,19 @@ def train(
     out: Annotated[Path | None, typer.Option(help="folder of the run (runs/NAME)")] = None,
     preset: Preset = None,
     config: Config = None,
-    resume: Annotated[Path | None, typer.Option(help="go on with this run")] = None,
-    repeat: Annotated[int, typer.Option(help="runs with seeds one apart", min=1)] = 1,
-    quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
-    json: Annotated[bool, typer.Option("--json", help="a line of JSON for each event")] = False,
+    resume: Annotated[
+        Path | None, typer.Option(help="continue this run, which was stopped; give it alone")
+    ] = None,
+    repeat: Annotated[int, typer.Option(help="number of runs, with consecutive seeds", min=1)] = 1,
+    quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="print one line of JSON for each event")
+    ] = False,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="write the run's tensorboard/ as well")
+        bool,
+        typer.Option(
+            "--tensorboard", help="also write TensorBoard logs into the run's tensorboard/"
+        ),
     ] = False,
     *,
     settings: dict[str, Any],
@@ -35,7 +42,7 @@ def train(
     if resume is not None:
         if data or settings or config or preset or out or repeat > 1:
             raise EdgewiseError(
-                "a run that goes on keeps its data and settings; give --resume RUN alone"
+                "a run that is continued keeps its data and settings; give --resume RUN alone"
             )
         _one_run(console, tensorboard, resume=resume)
         return
@@ -44,8 +51,8 @@ def train(
             "there is nothing to train on; give a data set's name, a folder, the tables or the "
             "file of a graph, or a file of molecules (edgewise train --help)"
         )
-    wanted = chosen(preset, config, settings)
-    first = wanted.named.get("seed", 0)
+    choice = chosen(preset, config, settings)
+    first = choice.named.get("seed", 0)
     folders = []
     for number in range(repeat):
         place = out if out is None or repeat == 1 else Path(f"{out}-{number}")
@@ -55,7 +62,7 @@ def train(
             data=data,
             out=place,
             # Anything but a whole number is left for the settings to refuse.
-            wanted=wanted.with_seed(first + number if type(first) is int else first),
+            choice=choice.with_seed(first + number if type(first) is int else first),
         )
         folders.append(run.folder)
     if repeat > 1:
@@ -70,7 +77,7 @@ def _one_run(
     *,
     data: list[str] | None = None,
     out: Path | None = None,
-    wanted: Chosen | None = None,
+    choice: Chosen | None = None,
     resume: Path | None = None,
 ) -> "Run":
     from edgewise import runs
@@ -82,9 +89,9 @@ def _one_run(
     if resume is not None:
         folder, settings = resume, runs.open_run(resume).settings
     else:
-        assert wanted is not None
+        assert choice is not None
         source = find_source(data or [])
-        _, settings = resolve(source, wanted.preset, wanted.given, also=wanted.defaults)
+        _, settings = resolve(source, choice.preset, choice.given, also=choice.defaults)
         folder = out or reserve_folder(source.name)
     watchers = [watch(folder)] if watch is not None else []
     with Interrupt(console) as interrupt, console.working(folder.name) as show:
@@ -95,27 +102,27 @@ def _one_run(
             for watcher in watchers:
                 watcher(*what)
 
-        told: dict[str, Any] = {
+        callbacks: dict[str, Any] = {
             "tell": console.tell,
             "progress": show,
             "on_epoch": on_epoch,
             "stop": interrupt,
         }
-        if wanted is None:
-            run = runs.resume(folder, **told)
+        if choice is None:
+            run = runs.resume(folder, **callbacks)
         else:
             run = runs.train(
                 source,
                 folder,
-                preset=wanted.preset,
-                config=wanted.defaults,
+                preset=choice.preset,
+                config=choice.defaults,
                 command=shlex.join(["edgewise", *sys.argv[1:]]),
-                **told,
-                **wanted.given,
+                **callbacks,
+                **choice.given,
             )
     _summary(console, run)
     if interrupt() and not run.finished:
-        console.tell(f"stopped early; go on with: edgewise train --resume {run.folder}")
+        console.tell(f"stopped early; continue with: edgewise train --resume {run.folder}")
         raise typer.Exit(128 + interrupt.signal)
     return run
 

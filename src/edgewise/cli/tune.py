@@ -29,21 +29,21 @@ def tune(
     repeats: Annotated[
         int, typer.Option(help="trainings of a trial, whose scores are averaged", min=1)
     ] = 1,
-    quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
     *,
     settings: dict[str, Any],
 ) -> None:
-    """Search for settings that do well on the validation part. What you give is not searched.
+    """Search for settings that do well on the validation set. What you give is not searched.
 
-    The same command again goes on with a search that was stopped.
+    The same command again continues a search that was stopped.
     """
     from edgewise.data.sources import find_source
     from edgewise.tuning import tune as search
     from edgewise.units.base import resolve
 
     source = find_source(data)
-    wanted = chosen(preset, config, settings)
-    unit, base = resolve(source, wanted.preset, wanted.given, also=wanted.defaults)
+    choice = chosen(preset, config, settings)
+    unit, base = resolve(source, choice.preset, choice.given, also=choice.defaults)
     folder = out or Path(f"tune-{source.name}")
     console = Console(quiet=quiet)
 
@@ -65,7 +65,7 @@ def tune(
             source,
             unit,
             base,
-            wanted.named,
+            choice.named,
             folder,
             trials=trials,
             repeats=repeats,
@@ -79,7 +79,7 @@ def tune(
     if not quiet:
         _summary(tuned, data)
     if interrupt():
-        console.tell("stopped early; the same command goes on")
+        console.tell("stopped early; the same command continues")
         raise typer.Exit(128 + interrupt.signal)
 
 
@@ -100,7 +100,7 @@ def _summary(tuned: "Tuned", data: list[str]) -> None:
 
     states = [trial.state for trial in tuned.trials]
     counts = ", ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states))
-    typer.echo(f"{tuned.counted} trials ({counts}); the best on the validation part:")
+    typer.echo(f"{tuned.counted} trials ({counts}); the best on the validation set:")
     table = Table(box=None, pad_edge=False)
     # Settings below one another, for there are more of them than fit on a line.
     best = tuned.ranking[:_SHOWN]

@@ -57,11 +57,11 @@ def write_config(path: str | Path, settings: Settings) -> None:
     """Write every setting, in tables that :func:`read_config` reads; ``None`` is left out."""
     lines = []
     for part, table in settings.to_json().items():
-        told = {name: value for name, value in table.items() if value is not None}
+        given = {name: value for name, value in table.items() if value is not None}
         # JSON's strings, numbers, booleans and flat lists are TOML's, too.
         lines += [
             f"[{part}]",
-            *(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in told.items()),
+            *(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in given.items()),
         ]
         lines.append("")
     write_atomically(path, "\n".join(lines))

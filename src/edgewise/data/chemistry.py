@@ -48,7 +48,7 @@ def read_smiles(
 
     Args:
         smiles: One SMILES per row.
-        workers: Processes to spread the work over. With more than one, a script needs the
+        workers: Number of worker processes. With more than one, a script needs the
             usual ``if __name__ == "__main__":``.
         progress: Called with a title, the rows done and the rows in all.
     """

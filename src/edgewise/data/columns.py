@@ -185,9 +185,9 @@ def check_words(table: Table, name: str, *, slips: bool = True) -> None:
     decimal = "say --decimal , if commas are decimal points, " if comma else ""
     elsewhere = ", and numbers elsewhere" if number.any() else ", which looks like a number"
     raise EdgewiseError(
-        f"{table.where(row)}: column {name!r} holds {cell!r}{elsewhere}; {decimal}mend or empty "
-        f"the cell and its {odd - 1} like, or say that the column holds categories (--categories "
-        f"{name})"
+        f"{table.where(row)}: column {name!r} holds {cell!r}{elsewhere}; {decimal}correct or empty "
+        f"the cell and {odd - 1} more like it, or declare the column to hold categories "
+        f"(--categories {name})"
     )
 
 
@@ -209,8 +209,8 @@ def scale_of(values: np.ndarray) -> float:
     """The standard deviation to divide by; 1 where all values are equal but for rounding."""
     if not len(values):
         return 1.0
-    spread = float(values.std())
-    return spread if spread > 1e-12 * float(np.abs(values).max()) else 1.0
+    deviation = float(values.std())
+    return deviation if deviation > 1e-12 * float(np.abs(values).max()) else 1.0
 
 
 def learn_categories(table: Table, name: str, rows: np.ndarray | None = None) -> Categories:

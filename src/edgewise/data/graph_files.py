@@ -30,7 +30,7 @@ _TENSORS = ("x", "edge_index", "edge_attr", "y")
 def save_graph(graph: Graph, path: str | Path) -> None:
     """Write a graph as safetensors: plain numbers and names, nothing that could run.
 
-    A PyG ``Data`` is kept with ``save_graph(from_pyg(data), path)``, and had back with
+    A PyG ``Data`` is kept with ``save_graph(from_pyg(data), path)``, and read back with
     ``to_pyg(load_graph(path))``.
     """
     from safetensors.torch import save

@@ -39,7 +39,7 @@ class TableNotes:
     unlabelled: int  # nodes to be predicted
 
     @property
-    def mended(self) -> bool:
+    def changed(self) -> bool:
         """Whether the graph is not just what the tables hold."""
         return bool(self.dropped_edges or self.merged_edges or self.unseen)
 

@@ -117,7 +117,7 @@ def read_structures(
         source: The table.
         on_invalid: ``"error"`` refuses the file at the first bad row; ``"skip"`` leaves bad rows
             out and lists them.
-        workers: Processes to spread the work over.
+        workers: Number of worker processes.
         progress: Called with a title, the rows done and the rows in all.
     """
     if on_invalid not in ON_INVALID:
@@ -134,7 +134,7 @@ def read_structures(
         raise EdgewiseError(
             f"{source.table.where(first.row)}: {first.smiles!r}: {first.reason}; {len(invalid)} "
             f"such row(s), on line(s) {preview([entry.line for entry in invalid])}, must be "
-            "mended, or left out with --on-invalid skip"
+            "corrected, or left out with --on-invalid skip"
         )
     if not len(codes):
         raise EdgewiseError(f"{source.table.path} holds no molecule that can be read")

@@ -208,7 +208,7 @@ def _check(data: bytes, edition: Edition, where: str) -> None:
 def _by_hand(data: Dataset, missing: list[DataFile], tried: list[str]) -> str:
     names = ", ".join(file.editions[0].path for file in missing)
     return (
-        f"the data set {data.name} could not be had; tried {'; '.join(tried)}. "
+        f"the data set {data.name} is unavailable; tried {'; '.join(tried)}. "
         f"To put it in place by hand, get {data.addresses[0]}, set EDGEWISE_DATA to a folder and "
         f"put these files (or the same with .gz) below it: {names}"
     )

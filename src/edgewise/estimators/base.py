@@ -1,4 +1,4 @@
-"""What all estimators share: settings, a held-out part, ensembles, scores, folders."""
+"""What all estimators share: settings, a validation set, ensembles, scores, folders."""
 
 import json
 import math
@@ -85,12 +85,12 @@ class Estimator(BaseEstimator):
     def _split(
         self, target: Target, train: Tensor, validation: Tensor | None, truth: Tensor, seed: int
     ) -> Split:
-        """Rows to learn from and rows to stop by; without the latter, some are held out."""
+        """Rows for training and rows for early stopping; without the latter, some are drawn."""
         nothing = torch.zeros(0, dtype=torch.int64)
         if validation is not None:
             if not len(validation):
                 raise EdgewiseError(
-                    "nothing is known of the rows in validation; leave it out to hold rows out of X"
+                    "nothing is known of the rows in validation; leave it out to draw rows of X"
                 )
             return Split(train, validation, nothing)
         fraction, count = plain(self.validation_fraction), len(train)
@@ -101,10 +101,10 @@ class Estimator(BaseEstimator):
             )
         if fraction == 0 or count < 2:
             return Split(train, nothing, nothing)
-        held = min(max(round(count * fraction), 1), count - 1)
+        drawn_rows = min(max(round(count * fraction), 1), count - 1)
         drawn = random_split(
             train,
-            (1 - held / count, 0.0, held / count),
+            (1 - drawn_rows / count, 0.0, drawn_rows / count),
             seed=seed,
             stratify=truth if target.classes is not None else None,
         )
@@ -226,7 +226,7 @@ def given_parts(X: Any, y: Any, validation: Any) -> list[tuple[Any, Any]]:
     if validation is None:
         return [(X, y)]
     if not isinstance(validation, tuple | list) or len(validation) != 2:
-        raise EdgewiseError("validation is not a pair; give (X, y) of the rows to stop by")
+        raise EdgewiseError("validation is not a pair; give (X, y) of the rows for early stopping")
     return [(X, y), (validation[0], validation[1])]
 
 

@@ -37,7 +37,7 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def represent(self, batch: Batch) -> Float[Tensor, "rows width"]:
-        """The rows of a batch as the last layer of the network meets them."""
+        """The embedding of each row of a batch: the input of the last layer."""
         raise NotImplementedError
 
     def weights(self) -> list[nn.Parameter]:
@@ -121,7 +121,7 @@ class ChannelNetwork(Network):
         self.head = _head(s.head, in_channels, out_channels)
 
     def forward(self, batch: Batch) -> Float[Tensor, "rows out"]:
-        """The outputs of the rows that the batch wants."""
+        """The outputs of the rows of the batch."""
         h, edges = self._before_last(batch)
         h, _ = self._blocks()[-1](h, edges)
         if self.head is None:
@@ -129,7 +129,10 @@ class ChannelNetwork(Network):
         return self.head(self.readout(h, batch))
 
     def represent(self, batch: Batch) -> Float[Tensor, "rows width"]:
-        """Each row as the head meets it; of a single layer that is the head, its output."""
+        """The embedding of each row: the input of the head, or of the last layer without one.
+
+        A network of a single layer without a head gives its output.
+        """
         h, edges = self._before_last(batch)
         if self.head is None and len(self.blocks) > 1:
             assert isinstance(h, Tensor)

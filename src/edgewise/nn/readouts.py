@@ -13,7 +13,7 @@ _INCREASING = ("elu", "relu")
 
 
 class NodeReadout(nn.Module):
-    """The wanted nodes, after the activation."""
+    """The nodes that are rows of the batch, after the activation."""
 
     activation = ""
 

@@ -1,4 +1,4 @@
-"""Train what a run folder asks for; killed anywhere, it goes on from the last checkpoint."""
+"""Train what a run folder asks for; killed anywhere, it continues from the last checkpoint."""
 
 import json
 import time
@@ -57,7 +57,7 @@ def train_run(
             break
     if not fittings:
         raise EdgewiseError(
-            f"stopped before the first epoch, so there is no model; go on with "
+            f"stopped before the first epoch, so there is no model; continue with "
             f"edgewise train --resume {run.folder}"
         )
     for fitting in fittings:

@@ -30,7 +30,7 @@ def evaluate(
         smiles_column: Of other molecules, if it is not that of the training.
         encoding: Of other text files, if it is not that of the training.
         device: Where to predict; without it as in training.
-        tell: Called with what was mended in a graph, or left out of the molecules.
+        tell: Called with what was changed in reading a graph, or left out of the molecules.
     """
     if not data:
         model = load_model(folder, device)

@@ -111,7 +111,7 @@ def check_free(folder: Path) -> None:
         not folder.is_dir() or any(path.name != LOCK for path in folder.iterdir())
     ):
         raise EdgewiseError(
-            f"{folder} exists already and is not empty; choose another --out, or go on with "
+            f"{folder} exists already and is not empty; choose another --out, or continue it with "
             f"edgewise train --resume {folder}"
         )
 
@@ -151,7 +151,7 @@ def open_run(folder: str | Path) -> Run:
 
 
 def check_data(run: Run) -> None:
-    """Refuse to go on with data that are not those the run started with."""
+    """Refuse to continue with data that are not those the run started with."""
     if run.source.checksum() != run.checksum:
         raise EdgewiseError(
             f"{run.source} has changed since {run.folder} was started; put the old data back, or "

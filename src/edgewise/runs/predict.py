@@ -30,8 +30,8 @@ def predict(
             called so.
         encoding: Of new text files, if it is not that of the training.
         device: Where to predict; without it as in training.
-        tell: Called with what was mended in the tables of a graph, and with why its labels,
-            where it has any, do not stand beside the predictions.
+        tell: Called with what was changed in reading the tables of a graph, and with why its
+            labels, where it has any, do not stand beside the predictions.
 
     Returns:
         How many rows were predicted, and how many could not be.

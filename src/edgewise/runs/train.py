@@ -1,4 +1,4 @@
-"""Train a model, or go on with a run: data in, a run folder out."""
+"""Train a model, or continue a run: data in, a run folder out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -75,7 +75,7 @@ def resume(
     on_epoch: OnEpoch | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """Go on with a run that was killed or interrupted; it ends as if nothing had happened."""
+    """Continue a run that was killed or interrupted; it ends as if nothing had happened."""
     run = open_run(folder)
     with alone_in(run.folder, "training"):
         if run.finished:

@@ -92,11 +92,11 @@ class Multilabel(Columnar):
         known = self.known(truth)
         if not known.any():
             return outputs.sum() * 0
-        found, wanted = outputs[known], truth[known]
+        found, expected = outputs[known], truth[known]
         of_entry = None
         if weight is not None:
-            of_entry = weight[known.nonzero()[:, 1], wanted.long()]
-        return binary_cross_entropy_with_logits(found, wanted, weight=of_entry)
+            of_entry = weight[known.nonzero()[:, 1], expected.long()]
+        return binary_cross_entropy_with_logits(found, expected, weight=of_entry)
 
     def decode(self, outputs: Tensor) -> Tensor:
         return outputs.sigmoid()

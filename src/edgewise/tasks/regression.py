@@ -77,9 +77,9 @@ class Regression(Columnar):
         known = self.known(truth)
         if not known.any():
             return outputs.sum() * 0
-        found, wanted, columns = outputs[known], truth[known], known.nonzero()[:, 1]
+        found, expected, columns = outputs[known], truth[known], known.nonzero()[:, 1]
         center, scale = self._scaling(found)
-        return (found - (wanted - center[columns]) / scale[columns]).square().mean()
+        return (found - (expected - center[columns]) / scale[columns]).square().mean()
 
     def decode(self, outputs: Tensor) -> Tensor:
         center, scale = self._scaling(outputs)

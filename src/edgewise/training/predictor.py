@@ -85,7 +85,7 @@ class Predictor:
 
     @torch.no_grad()
     def embeddings(self, data: Any, rows: np.ndarray | None = None) -> np.ndarray:
-        """Rows, all unless told, as the last layer of the first member meets them."""
+        """Embeddings of rows (by default of all): the input of the first member's last layer."""
         batches = self._data(data)
         chosen = torch.arange(len(batches)) if rows is None else torch.from_numpy(rows)
         model = self.members[0].to(batches.device).eval()

@@ -70,10 +70,10 @@ def check_purpose(
         "searched": among,
     }
     if not path.exists():
-        strangers = [p.name for p in folder.iterdir() if not p.name.startswith((".lock", ".part-"))]
-        if strangers:
+        unknown = [p.name for p in folder.iterdir() if not p.name.startswith((".lock", ".part-"))]
+        if unknown:
             raise EdgewiseError(
-                f"{folder} exists already and holds {preview(strangers)}; choose another --out"
+                f"{folder} exists already and holds {preview(unknown)}; choose another --out"
             )
         write_atomically(path, json.dumps(purpose, indent=1))
     try:

@@ -130,7 +130,7 @@ class GraphUnit(Unit):
 def molecule_problem(
     codes: MoleculeCodes, task: Task, truth: Tensor, split: Split, settings: Settings
 ) -> Problem:
-    """Molecules that were read already; the featuriser is learnt from the training part alone."""
+    """Molecules that were read already; the featuriser is learnt from the training set alone."""
     if settings.model.directed:
         raise EdgewiseError("bonds have no direction; set directed = false for molecules")
     refuse_task_settings(task, settings)

@@ -134,7 +134,7 @@ class NodeUnit(Unit):
         assert found.nodes is not None
         assert found.edges is not None
         graph, notes = model.encoder.read(found.nodes, found.edges)
-        if notes.mended:
+        if notes.changed:
             tell(str(notes))
         if not all(name in found.nodes.columns for name in task.names):
             return graph, None

@@ -160,7 +160,7 @@ class ChannelAttention(ChannelLayer):
 
     def propagate(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """The layer along edges that are an operator already."""
-        return self.biased(self.unbiased(x, edges))
+        return self.add_bias(self.unbiased(x, edges))
 
     def unbiased(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """As :meth:`propagate`, without the bias."""
@@ -205,7 +205,7 @@ class ChannelAttention(ChannelLayer):
     def adapt(self, x: Features, edges: Operator) -> tuple[Float[Tensor, "nodes out"], Operator]:
         """As :meth:`propagate`, and the adapted edges beside it."""
         out, adapted = self.adapt_unbiased(x, edges)
-        return self.biased(out), adapted
+        return self.add_bias(out), adapted
 
     def adapt_unbiased(
         self, x: Features, edges: Operator

@@ -130,7 +130,7 @@ class ChannelLayer(Layer):
         """The channels side by side, or their mean."""
         return out.flatten(1) if self.concat else out.mean(1)
 
-    def biased(self, out: Float[Tensor, "nodes joined"]) -> Float[Tensor, "nodes joined"]:
+    def add_bias(self, out: Float[Tensor, "nodes joined"]) -> Float[Tensor, "nodes joined"]:
         """The joined channels, with the bias."""
         return out if self.bias is None else out + self.bias
 

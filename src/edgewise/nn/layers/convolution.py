@@ -77,7 +77,7 @@ class ChannelConv(ChannelLayer):
 
     def propagate(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """The layer along edges that are an operator already."""
-        return self.biased(self.unbiased(x, edges))
+        return self.add_bias(self.unbiased(x, edges))
 
     def unbiased(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """As :meth:`propagate`, without the bias."""

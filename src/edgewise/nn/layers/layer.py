@@ -23,7 +23,7 @@ class LayerShape:
 
 
 class Layer(nn.Module):
-    """A layer of a network, in PyG's manner: ``layer(x, edge_index, edge_attr)``.
+    """A layer of a network, with PyG's signature: ``layer(x, edge_index, edge_attr)``.
 
     A layer of your own says which settings of the model it takes, builds itself from a
     :class:`LayerShape`, and computes:
