@@ -33,11 +33,13 @@ def train(
     """Train a model, and leave a folder with the model, its metrics, predictions and a report."""
     console = Console(quiet=quiet, as_json=json)
     if resume is not None:
+        device = str(settings.pop("device", ""))
         if data or settings or config or preset or out or repeat > 1:
             raise EdgewiseError(
-                "a run that goes on keeps its data and settings; give --resume RUN alone"
+                "a run that goes on keeps its data and settings; give --resume RUN alone, or with "
+                "--device"
             )
-        _one_run(console, tensorboard, resume=resume)
+        _one_run(console, tensorboard, resume=resume, device=device)
         return
     if not data:
         raise EdgewiseError(
@@ -72,6 +74,7 @@ def _one_run(
     out: Path | None = None,
     wanted: Chosen | None = None,
     resume: Path | None = None,
+    device: str = "",
 ) -> "Run":
     from edgewise import runs
     from edgewise.data.sources import find_source
@@ -102,7 +105,7 @@ def _one_run(
             "stop": interrupt,
         }
         if wanted is None:
-            run = runs.resume(folder, **told)
+            run = runs.resume(folder, device=device, **told)
         else:
             run = runs.train(
                 source,

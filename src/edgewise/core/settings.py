@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
-from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.errors import EdgewiseError, NotRegistered, preview
 from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS
 from edgewise.core.registry import Choices
 
@@ -319,11 +319,12 @@ def _checked(one: "Field[Any]", value: Any) -> Any:
         raise EdgewiseError(f"{one.name} = {value!r} is not {name}")
     choices = limits["choices"]
     if choices and value not in choices:
-        own = ", or name the Python file that registers it with --plugin"
-        raise EdgewiseError(
-            f"{one.name} = {value!r} is unknown; choose one of {', '.join(choices)}"
-            f"{own if isinstance(choices, Choices) else ''}"
-        )
+        unknown = f"{one.name} = {value!r} is unknown; choose one of {', '.join(choices)}"
+        if isinstance(choices, Choices):
+            raise NotRegistered(
+                f"{unknown}, or name the Python file that registers it with --plugin"
+            )
+        raise EdgewiseError(unknown)
     if number and not (math.isfinite(float(value)) and limits["low"] <= value <= limits["high"]):
         most = {_BELOW_ONE: " and below 1", math.inf: ""}.get(
             limits["high"], f" and at most {limits['high']:,}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edgewise import __version__
-from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.errors import EdgewiseError, NotRegistered, preview
 from edgewise.core.files import LOCK, write_atomically
 from edgewise.core.registries import UNITS
 from edgewise.core.settings import Settings, load_settings
@@ -68,6 +68,10 @@ class Run:
 
     def model(self) -> Predictor:
         return load_model(self.folder)
+
+    def on(self, device: str) -> "Run":
+        """The same run on a device; where none is named, on that of its settings."""
+        return replace(self, settings=self.settings.changed(device=device)) if device else self
 
 
 def start_run(
@@ -129,6 +133,8 @@ def open_run(folder: str | Path) -> Run:
         raise EdgewiseError(
             f"{folder} is not the folder of a run; it has no recipe.json"
         ) from error
+    except NotRegistered as error:
+        raise EdgewiseError(f"{path}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise EdgewiseError(f"{path} cannot be used ({error}); start the run again") from error
 

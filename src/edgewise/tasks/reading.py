@@ -22,9 +22,9 @@ def find_task(table: Table, names: tuple[str, ...], wanted: str = "auto") -> tup
         table.column(name)  # an absent one is told first
     if len(set(names)) < len(names):
         raise EdgewiseError(f"a target is named twice in {preview(names)}; name each once")
+    refuse_empty(table, names)
     chosen = wanted
     if wanted == "auto":
-        refuse_empty(table, names)
         for name in names:
             if holds_words(table, name):
                 _refuse_slips(table, name)

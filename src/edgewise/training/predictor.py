@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from edgewise.core.devices import find_device
-from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.errors import EdgewiseError, NotRegistered, preview
 from edgewise.core.files import write_atomically
 from edgewise.core.registries import UNITS
 from edgewise.core.settings import Settings, load_settings
@@ -159,6 +159,8 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
             raise EdgewiseError("its widths make no sense")
     except FileNotFoundError as error:
         raise EdgewiseError(f"{folder} holds no model{_cure(folder)}") from error
+    except NotRegistered as error:
+        raise EdgewiseError(f"{place}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise EdgewiseError(
             f"{place} is not a saved model ({_reason(error)}); train it again"
