@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from edgewise.cli.flags import with_plugins
 from edgewise.cli.progress import progress_bar
 
 
@@ -24,9 +25,11 @@ datasets = typer.Typer(
 
 
 @datasets.command("list")
+@with_plugins
 def list_datasets() -> None:
     """List the data sets: what they hold, where they come from, whether they are cached."""
     from edgewise.data.catalogue import CATALOGUE
+    from edgewise.data.sources import OWN_DATASETS
     from edgewise.data.store import cache_folder, is_cached, origins
 
     for data in CATALOGUE.values():
@@ -34,6 +37,8 @@ def list_datasets() -> None:
         typer.echo(f"{data.name:<9} {data.size / 2**20:6.2f} MB  {state:<10}  {data.summary}")
         typer.echo(f"{'':<10}from {origins(data.name)}")
         typer.echo(f"{'':<10}cite {data.cite}; {data.licence}")
+    for name, own in OWN_DATASETS.items():
+        typer.echo(f"{name:<9} {'':>6}     your own    {own.summary}")
     typer.echo(f"The cache is {cache_folder()} (EDGEWISE_CACHE names another).")
 
 

@@ -40,11 +40,17 @@ def train(
     """Train a model, and leave a folder with the model, its metrics, predictions and a report."""
     console = Console(quiet=quiet, as_json=json)
     if resume is not None:
+        device = str(settings.pop("device", ""))
         if data or settings or config or preset or out or repeat > 1:
             raise EdgewiseError(
+<<<<<<< HEAD
                 "a run that is continued keeps its data and settings; give --resume RUN alone"
+=======
+                "a run that goes on keeps its data and settings; give --resume RUN alone, or with "
+                "--device"
+>>>>>>> t2
             )
-        _one_run(console, tensorboard, resume=resume)
+        _one_run(console, tensorboard, resume=resume, device=device)
         return
     if not data:
         raise EdgewiseError(
@@ -79,6 +85,7 @@ def _one_run(
     out: Path | None = None,
     choice: Chosen | None = None,
     resume: Path | None = None,
+    device: str = "",
 ) -> "Run":
     from edgewise import runs
     from edgewise.data.sources import find_source
@@ -108,8 +115,13 @@ def _one_run(
             "on_epoch": on_epoch,
             "stop": interrupt,
         }
+<<<<<<< HEAD
         if choice is None:
             run = runs.resume(folder, **callbacks)
+=======
+        if wanted is None:
+            run = runs.resume(folder, device=device, **told)
+>>>>>>> t2
         else:
             run = runs.train(
                 source,

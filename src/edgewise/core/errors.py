@@ -8,6 +8,10 @@ class EdgewiseError(ValueError):
     """Input that cannot be used, with the fix in the message."""
 
 
+class NotRegistered(EdgewiseError):
+    """A name that nothing is registered by; perhaps a plugin does so that was not loaded."""
+
+
 def preview(items: Sequence[Any], limit: int = 5) -> str:
     """``[3, 8, 21, 22, 40, ... 112 in all]``: enough to find them, never a wall."""
     texts = (str(item.item() if hasattr(item, "item") else item) for item in items[:limit])

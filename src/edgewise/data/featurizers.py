@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from edgewise.core.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError, NotRegistered
 from edgewise.core.files import write_atomically
 from edgewise.core.registries import FEATURIZERS
 from edgewise.core.schema import mismatch, read_json
@@ -35,7 +35,13 @@ _STEREO = {"any": 1, "Z": 2, "E": 3, "cis": 4, "trans": 5}
 
 @runtime_checkable
 class Featurizer(Protocol):
-    """How molecules become node features and edge channels; one of your own has these methods."""
+    """How molecules become node features and edge channels.
+
+    One of your own defines ``channel_names``, :meth:`atoms` and :meth:`bonds`, and the other
+    methods if there is something to learn; see docs/extending.md.
+    """
+
+    kind: str  # by which it is registered
 
     @classmethod
     def learn(
@@ -48,7 +54,7 @@ class Featurizer(Protocol):
             train: Positions of the training molecules in ``codes``.
             settings: Of the model.
         """
-        ...
+        return cls()
 
     @property
     def channel_names(self) -> tuple[str, ...]: ...
@@ -63,10 +69,11 @@ class Featurizer(Protocol):
 
     def to_json(self) -> dict[str, Any]:
         """Everything that was learnt, under ``kind`` the name by which it is registered."""
-        ...
+        return {"kind": self.kind}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> "Featurizer": ...
+    def from_json(cls, content: Mapping[str, Any]) -> "Featurizer":
+        return cls()
 
 
 @dataclass(frozen=True)
@@ -190,6 +197,8 @@ def load_featurizer(path: str | Path) -> Featurizer:
         content = read_json(Path(path), {"kind": str})
         found: Featurizer = FEATURIZERS[str(content["kind"])].from_json(content)
         return found
+    except NotRegistered as error:
+        raise EdgewiseError(f"{path}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise EdgewiseError(
             f"{path} is not a saved featuriser ({error}); copy the folder again, or train again"

@@ -6,6 +6,7 @@ Each form that data can have is a class: which settings it takes, and how it is 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -228,25 +229,33 @@ OWN_DATASETS: dict[str, OwnDataset] = {}
 
 
 def register_dataset(
-    name: str, load: Callable[[], Any], *, unit: str = "node", summary: str = ""
-) -> None:
-    """Make a data set of your own known by a name, for the command line as well.
+    name: str, *, unit: str = "node", summary: str = ""
+) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """A decorator of a function that loads a data set of your own, for the command line as well.
 
     Args:
         name: What ``edgewise train NAME`` is to find.
-        load: Called when the data are needed. For the unit ``node`` it gives a
-            :class:`~edgewise.Graph` with ``y``; for ``graph`` a dictionary of columns, one of which
-            is called ``smiles``.
-        unit: What a row is.
+        unit: What a row is. For ``node`` the function gives a :class:`~edgewise.Graph` with ``y``;
+            for ``graph`` a dictionary of columns, one of which is called ``smiles``. It is called
+            once, when the data are needed.
         summary: A line for ``edgewise datasets``.
     """
     if name in CATALOGUE or (name in OWN_DATASETS and OWN_DATASETS[name].load is not load):
         raise EdgewiseError(f"there is a data set named {name!r} already; choose another name")
+<<<<<<< HEAD
     if unit not in _OWN_UNITS:
         raise EdgewiseError(
             f"the data set {name!r} has the unit {unit!r}; choose one of {', '.join(_OWN_UNITS)}"
         )
     OWN_DATASETS[name] = OwnDataset(load, unit, summary)
+=======
+
+    def register(load: Callable[[], Any]) -> Callable[[], Any]:
+        OWN_DATASETS[name] = OwnDataset(cache(load), unit, summary)
+        return load
+
+    return register
+>>>>>>> t2
 
 
 class _Own(_Named):

@@ -34,7 +34,7 @@ def evaluate(
     """
     if not data:
         model = load_model(folder, device)
-        problem = reopen(open_run(folder), progress).problem
+        problem = reopen(open_run(folder).on(device), progress).problem
         prediction, truth = model.predict(problem.data).mean, problem.truth.numpy()
         return {
             name: problem.task.metrics(prediction[rows.numpy()], truth[rows.numpy()])

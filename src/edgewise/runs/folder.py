@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from edgewise import __version__
+<<<<<<< HEAD
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import LOCK, inside, write_atomically
 from edgewise.core.manifest import check_listed
+=======
+from edgewise.core.errors import EdgewiseError, NotRegistered, preview
+from edgewise.core.files import LOCK, write_atomically
+>>>>>>> t2
 from edgewise.core.registries import UNITS
 from edgewise.core.schema import Maybe, mismatch, read_json
 from edgewise.core.settings import Settings, load_settings
@@ -73,6 +78,10 @@ class Run:
 
     def model(self) -> Predictor:
         return load_model(self.folder)
+
+    def on(self, device: str) -> "Run":
+        """The same run on a device; where none is named, on that of its settings."""
+        return replace(self, settings=self.settings.changed(device=device)) if device else self
 
 
 def _check_metrics(content: dict[str, Any]) -> None:
@@ -146,7 +155,13 @@ def open_run(folder: str | Path) -> Run:
         raise EdgewiseError(
             f"{folder} is not the folder of a run; it has no recipe.json"
         ) from error
+<<<<<<< HEAD
     except (OSError, ValueError, KeyError, TypeError) as error:
+=======
+    except NotRegistered as error:
+        raise EdgewiseError(f"{path}: {error}") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+>>>>>>> t2
         raise EdgewiseError(f"{path} cannot be used ({error}); start the run again") from error
 
 

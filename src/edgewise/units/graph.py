@@ -133,6 +133,10 @@ def molecule_problem(
     """Molecules that were read already; the featuriser is learnt from the training set alone."""
     if settings.model.directed:
         raise EdgewiseError("bonds have no direction; set directed = false for molecules")
+    if settings.model.head == "layer":
+        raise EdgewiseError(
+            "head = layer gives outputs for nodes, not for graphs; set head = linear"
+        )
     refuse_task_settings(task, settings)
     split = known_rows(split, task, truth)
     kind = FEATURIZERS[settings.model.featurizer]
