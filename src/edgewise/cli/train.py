@@ -43,12 +43,8 @@ def train(
         device = str(settings.pop("device", ""))
         if data or settings or config or preset or out or repeat > 1:
             raise EdgewiseError(
-<<<<<<< HEAD
-                "a run that is continued keeps its data and settings; give --resume RUN alone"
-=======
-                "a run that goes on keeps its data and settings; give --resume RUN alone, or with "
-                "--device"
->>>>>>> t2
+                "a run that is continued keeps its data and settings; give --resume RUN alone, or "
+                "with --device"
             )
         _one_run(console, tensorboard, resume=resume, device=device)
         return
@@ -115,13 +111,8 @@ def _one_run(
             "on_epoch": on_epoch,
             "stop": interrupt,
         }
-<<<<<<< HEAD
         if choice is None:
-            run = runs.resume(folder, **callbacks)
-=======
-        if wanted is None:
-            run = runs.resume(folder, device=device, **told)
->>>>>>> t2
+            run = runs.resume(folder, device=device, **callbacks)
         else:
             run = runs.train(
                 source,

@@ -349,22 +349,13 @@ def _checked(one: "Field[Any]", value: Any) -> Any:
         raise EdgewiseError(f"{one.name} = {_shown(value)} is not {name}")
     choices = limits["choices"]
     if choices and value not in choices:
-<<<<<<< HEAD
-        own = ", or name the Python file that registers it with --plugin"
-        raise EdgewiseError(
-            f"{one.name} = {_shown(value)} is unknown; choose one of {', '.join(choices)}"
-            f"{own if isinstance(choices, Choices) else ''}"
-        )
-    if number and not (_finite(value) and limits["low"] <= value <= limits["high"]):
-=======
-        unknown = f"{one.name} = {value!r} is unknown; choose one of {', '.join(choices)}"
+        unknown = f"{one.name} = {_shown(value)} is unknown; choose one of {', '.join(choices)}"
         if isinstance(choices, Choices):
             raise NotRegistered(
                 f"{unknown}, or name the Python file that registers it with --plugin"
             )
         raise EdgewiseError(unknown)
-    if number and not (math.isfinite(float(value)) and limits["low"] <= value <= limits["high"]):
->>>>>>> t2
+    if number and not (_finite(value) and limits["low"] <= value <= limits["high"]):
         most = {_BELOW_ONE: " and below 1", math.inf: ""}.get(
             limits["high"], f" and at most {limits['high']:,}"
         )

@@ -220,7 +220,8 @@ class MoleculeFileSource(Source):
 class OwnDataset:
     """A data set that was registered with :func:`register_dataset`."""
 
-    load: Callable[[], Any]
+    load: Callable[[], Any]  # remembers what it gave
+    original: Callable[[], Any]
     unit: str
     summary: str
 
@@ -229,33 +230,35 @@ OWN_DATASETS: dict[str, OwnDataset] = {}
 
 
 def register_dataset(
-    name: str, *, unit: str = "node", summary: str = ""
+    name: str, load: Callable[[], Any] | None = None, *, unit: str = "node", summary: str = ""
 ) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """A decorator of a function that loads a data set of your own, for the command line as well.
+    """Make a data set of your own known by a name, for the command line as well.
 
     Args:
         name: What ``edgewise train NAME`` is to find.
-        unit: What a row is. For ``node`` the function gives a :class:`~edgewise.Graph` with ``y``;
-            for ``graph`` a dictionary of columns, one of which is called ``smiles``. It is called
-            once, when the data are needed.
+        load: Called when the data are needed, once. For the unit ``node`` it gives a
+            :class:`~edgewise.Graph` with ``y``; for ``graph`` a dictionary of columns, one of which
+            is called ``smiles``. Without it, a decorator for such a function is returned.
+        unit: What a row is.
         summary: A line for ``edgewise datasets``.
     """
-    if name in CATALOGUE or (name in OWN_DATASETS and OWN_DATASETS[name].load is not load):
+    if name in CATALOGUE:
         raise EdgewiseError(f"there is a data set named {name!r} already; choose another name")
-<<<<<<< HEAD
     if unit not in _OWN_UNITS:
         raise EdgewiseError(
             f"the data set {name!r} has the unit {unit!r}; choose one of {', '.join(_OWN_UNITS)}"
         )
-    OWN_DATASETS[name] = OwnDataset(load, unit, summary)
-=======
 
     def register(load: Callable[[], Any]) -> Callable[[], Any]:
-        OWN_DATASETS[name] = OwnDataset(cache(load), unit, summary)
+        known = OWN_DATASETS.get(name)
+        if known is not None and known.original is not load:
+            raise EdgewiseError(f"there is a data set named {name!r} already; choose another name")
+        OWN_DATASETS[name] = OwnDataset(cache(load), load, unit, summary)
         return load
 
+    if load is not None:
+        register(load)
     return register
->>>>>>> t2
 
 
 class _Own(_Named):

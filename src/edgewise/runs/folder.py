@@ -8,14 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from edgewise import __version__
-<<<<<<< HEAD
-from edgewise.core.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError, NotRegistered
 from edgewise.core.files import LOCK, inside, write_atomically
 from edgewise.core.manifest import check_listed
-=======
-from edgewise.core.errors import EdgewiseError, NotRegistered, preview
-from edgewise.core.files import LOCK, write_atomically
->>>>>>> t2
 from edgewise.core.registries import UNITS
 from edgewise.core.schema import Maybe, mismatch, read_json
 from edgewise.core.settings import Settings, load_settings
@@ -155,13 +150,9 @@ def open_run(folder: str | Path) -> Run:
         raise EdgewiseError(
             f"{folder} is not the folder of a run; it has no recipe.json"
         ) from error
-<<<<<<< HEAD
-    except (OSError, ValueError, KeyError, TypeError) as error:
-=======
     except NotRegistered as error:
         raise EdgewiseError(f"{path}: {error}") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
->>>>>>> t2
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise EdgewiseError(f"{path} cannot be used ({error}); start the run again") from error
 
 

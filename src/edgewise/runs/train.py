@@ -76,22 +76,17 @@ def resume(
     on_epoch: OnEpoch | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Run:
-<<<<<<< HEAD
-    """Continue a run that was killed or interrupted; it ends as if nothing had happened."""
-    run = open_run(folder)
-=======
-    """Go on with a run that was killed or interrupted; it ends as if nothing had happened.
+    """Continue a run that was killed or interrupted; it ends as if nothing had happened.
 
     Args:
         folder: Of the run.
-        device: Where to go on; without it where it began.
+        device: Where to continue; without it where it began.
         tell: Called with each thing worth telling.
         progress: Called while molecules are read.
         on_epoch: Called after each epoch with the member, the epoch and the best one so far.
         stop: Asked after each epoch whether to end with the best weights so far.
     """
     run = open_run(folder).on(device)
->>>>>>> t2
     with alone_in(run.folder, "training"):
         if run.finished:
             tell(f"{run.folder} is finished already")

@@ -281,7 +281,9 @@ class Columnar(Task):
     word: ClassVar[str] = "predicted"  # what the column of a prediction is called
 
     @classmethod
-    def learn(cls, table: Table, names: tuple[str, ...]) -> "Columnar":
+    def learn(
+        cls, table: Table, names: tuple[str, ...], categories: Collection[str] = ()
+    ) -> "Columnar":
         task = cls(names)
         task.read(table)  # every cell must be a number
         return task

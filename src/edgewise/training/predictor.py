@@ -9,14 +9,9 @@ import numpy as np
 import torch
 
 from edgewise.core.devices import find_device
-<<<<<<< HEAD
-from edgewise.core.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError, NotRegistered
 from edgewise.core.files import inside, write_atomically
 from edgewise.core.manifest import check_manifest, write_manifest
-=======
-from edgewise.core.errors import EdgewiseError, NotRegistered, preview
-from edgewise.core.files import write_atomically
->>>>>>> t2
 from edgewise.core.registries import UNITS
 from edgewise.core.schema import Maybe, read_json
 from edgewise.core.settings import Settings, load_settings
@@ -175,13 +170,9 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
             raise EdgewiseError("its widths make no sense")
     except FileNotFoundError as error:
         raise EdgewiseError(f"{folder} holds no model{_cure(folder)}") from error
-<<<<<<< HEAD
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-=======
     except NotRegistered as error:
         raise EdgewiseError(f"{place}: {error}") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
->>>>>>> t2
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise EdgewiseError(
             f"{place} is not a saved model ({reason_of(error)}); train it again"
         ) from error
