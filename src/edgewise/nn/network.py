@@ -13,6 +13,8 @@ from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.kernels.activation import drop
 from edgewise.kernels.dropout import draw_key
 from edgewise.nn.blocks import Block
+from edgewise.nn.eager import eager
+from edgewise.nn.layers.base import check_type
 from edgewise.nn.layers.layer import Layer, LayerShape
 from edgewise.nn.readouts import NodeReadout, Readout
 
@@ -120,6 +122,7 @@ class ChannelNetwork(Network):
             )
         self.head = _head(s.head, in_channels, out_channels)
 
+    @eager
     def forward(self, batch: Batch) -> Float[Tensor, "rows out"]:
         """The outputs of the rows of the batch."""
         h, edges = self._before_last(batch)
@@ -155,6 +158,7 @@ class ChannelNetwork(Network):
         x = _dropped(x, p)
         first = self._blocks()[0].layer
         if self.encoder is not None:
+            check_type(x, self.encoder.weight)
             if isinstance(x, SparseFeatures):
                 return x @ self.encoder.weight.t() + self.encoder.bias
             return self.encoder(x)

@@ -17,6 +17,7 @@ from edgewise.kernels.dropout import draw_key, drop_twice
 from edgewise.kernels.hub_attention import hub_attention
 from edgewise.kernels.products import product
 from edgewise.kernels.scores import entry_scores
+from edgewise.nn.eager import eager
 from edgewise.nn.layers.base import ChannelLayer, mapped
 from edgewise.nn.layers.layer import LayerShape
 from edgewise.nn.normalization import symmetric_values
@@ -146,6 +147,7 @@ class ChannelAttention(ChannelLayer):
     def operator(self, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int) -> Operator:
         return super().operator(edge_index, edge_attr, num_nodes).repeat_channels(self.heads)
 
+    @eager
     def forward(
         self,
         x: Features,

@@ -6,6 +6,7 @@ from torch import Tensor
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import ModelSettings
 from edgewise.graphs.features import Features
+from edgewise.nn.eager import eager
 from edgewise.nn.layers.base import ChannelLayer, mapped
 from edgewise.nn.layers.layer import LayerShape
 from edgewise.nn.operators import Operator
@@ -67,6 +68,7 @@ class ChannelConv(ChannelLayer):
         widths = shape.in_channels, shape.out_channels, shape.edge_channels
         return cls(*widths, settings.normalize, concat=not shape.is_head)
 
+    @eager
     def forward(
         self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None
     ) -> Float[Tensor, "nodes out"]:
