@@ -12,9 +12,8 @@ import edgewise
 
 SOURCE = Path(edgewise.__file__).parent
 ORDER = [
-    "core", "kernels", "graphs", "nn", "data", "tasks", "metrics", "problems", "training",
-    "fitted", "predictions", "runs", "estimators", "tuning", "plots", "report", "jobs", "paper",
-    "cli", "__main__",
+    "core", "kernels", "graphs", "nn", "data", "tasks", "units", "training", "report", "runs",
+    "estimators", "tuning", "paper", "cli", "__main__",
 ]  # fmt: skip
 # Read by everybody, and imports nothing itself.
 FREE = {"__version__"}

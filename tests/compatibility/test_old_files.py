@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from edgewise.paper.results import Results
+from edgewise.paper.result_store import ResultStore
 
 import edgewise as ew
 from edgewise import runs
@@ -93,7 +93,7 @@ def test_an_estimator_of_nodes_predicts_what_it_did(old):
 
 
 def test_every_result_of_the_paper_still_counts():
-    results = Results(RESULTS)
+    results = ResultStore(RESULTS)
     assert (len(results.lines), results.outdated) == (2400, 0)
 
 
@@ -101,7 +101,7 @@ def test_a_result_of_unknown_settings_does_not_count(tmp_path):
     path = RESULTS / "reproduce-cora.jsonl"
     line = json.loads(path.read_text().splitlines()[0])
     (tmp_path / path.name).write_text(json.dumps({**line, "settings": "0a0a0a0a"}) + "\n")
-    results = Results(tmp_path)
+    results = ResultStore(tmp_path)
     assert (len(results.lines), results.outdated) == (0, 1)
 
 

@@ -175,10 +175,10 @@ def test_a_name_that_is_taken_is_refused(plugin, line, sentence):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("def broken(:", r"cannot be imported \(SyntaxError: .*\); mend it"),
+        ("def broken(:", r"cannot be imported \(SyntaxError: .*\); correct it"),
         ("import nowhere_at_all", r"\(ModuleNotFoundError: No module named 'nowhere_at_all'\)"),
-        ("raise ValueError('two\\nlines')", r"\(ValueError: two\); mend it"),
-        ("raise ValueError", r"\(ValueError.*\); mend it"),
+        ("raise ValueError('two\\nlines')", r"\(ValueError: two\); correct it"),
+        ("raise ValueError", r"\(ValueError.*\); correct it"),
     ],
 )
 def test_a_broken_plugin_is_one_sentence(plugin, content, sentence):
