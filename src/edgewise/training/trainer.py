@@ -40,16 +40,17 @@ class Trainer:
             for rows, batch in batches:
                 loss = self._step(self.model(batch), self.truth[rows.to(self.truth.device)])
                 losses.append((len(rows), loss))
+        # Read when all is done: a device need not be waited for in between.
         if len(losses) == 1:
-            return losses[0][1]
-        return sum(count * loss for count, loss in losses) / len(self.split.train)
+            return float(losses[0][1])
+        return sum(count * float(loss) for count, loss in losses) / len(self.split.train)
 
-    def _step(self, outputs: Tensor, truth: Tensor) -> float:
+    def _step(self, outputs: Tensor, truth: Tensor) -> Tensor:
         loss = self.task.loss(outputs, truth, self.weight)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        return float(loss.detach())
+        return loss.detach()
 
     def validate(self) -> tuple[float, float]:
         """Loss and headline metric of the validation rows."""
