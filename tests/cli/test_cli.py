@@ -95,6 +95,6 @@ def test_the_demo_falls_back_to_a_made_up_graph_where_no_data_can_be_had(tmp_pat
         PIP_FIND_LINKS=str(tmp_path),
     )
     assert done.returncode == 0, done.stderr
-    assert "Cora is unavailable" in done.stderr
+    assert "Cora cannot be had" in done.stderr
     assert "made-up graph" in done.stdout
     assert (tmp_path / "runs" / "demo" / "report.html").exists()
