@@ -60,6 +60,12 @@ def test_help_names_every_command():
         (("evaluate", "nowhere"), "nowhere holds no model"),
         (("compare", "nowhere"), "nowhere is not the folder of a run"),
         (("report", "nowhere"), "nowhere is not the folder of a run"),
+        (
+            *(("check", "cora", "--pooling", "mean", "--smiles-column", "c", "--target", "t"),),
+            "the settings [target, smiles_column] do not apply here: cora is a citation network",
+        ),
+        (("train", "cora", "--pooling", "mean"), "the setting [pooling] does not apply here"),
+        (("check", "cora", "--device", "nonsense"), "the device 'nonsense' is unavailable here"),
         (("tune", "missing.csv"), "missing.csv is neither a data set nor a file"),
         (("reproduce", "--dataset", "coral"), "'coral' is not in the paper"),
     ],
