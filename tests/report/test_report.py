@@ -25,6 +25,8 @@ from edgewise.report.wording import joints, listed, metric, number, shortened
 from edgewise.runs import open_run
 from edgewise.runs.folder import reopen
 from edgewise.runs.report import has_report, write_report
+from edgewise.tasks.base import Prediction
+from edgewise.tasks.records import as_stored
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -198,6 +200,20 @@ def test_results_are_read_back_as_they_were_written(runs):
     np.testing.assert_allclose(results.truth, problem.truth.numpy(), rtol=1e-6)
     assert results.rows("test").tolist() == sorted(problem.split.test.tolist())
     assert [len(history.epoch) for history in results.history] == run.metrics["epochs"]
+
+
+def test_numbers_of_an_ensemble_are_in_memory_what_they_are_in_the_file(runs):
+    # The mean of several float32 numbers is none itself.
+    run = runs["regression"]
+    task, draw = run.model().task, np.random.default_rng(0)
+    truth = as_stored(draw.normal(size=(2000, 2)))
+    mean, std = draw.normal(size=(2, 2000, 2))
+    ids, subset = ["C"] * 2000, ["test"] * 2000
+    results = RunResults.from_arrays(run, task, (), ids, subset, truth, mean, std)
+    written = task.compared_columns(Prediction(mean, std), truth)
+    found = (results.truth, results.predicted, results.std)
+    for in_memory, in_file in zip(found, task.read_columns(written), strict=True):
+        np.testing.assert_array_equal(in_memory, in_file)
 
 
 def test_embeddings_are_what_the_last_layer_meets(runs):

@@ -10,9 +10,10 @@ import pytest
 from edgewise.core.registries import TASKS
 from edgewise.report.panels import PANELS
 from edgewise.tasks import records
-from edgewise.tasks.base import Task
+from edgewise.tasks.base import Prediction, Task
 from edgewise.tasks.classification import Classification
 from edgewise.tasks.multilabel import Multilabel
+from edgewise.tasks.records import as_stored
 from edgewise.tasks.regression import Regression
 
 CLASSES = Classification(("kind",), ("a", "b", "c"))
@@ -230,6 +231,19 @@ def test_columns_of_predictions_are_read_back_with_either_name_of_the_deviation(
         truth, predicted, std = Regression(("u",)).read_columns(cells_2)
         np.testing.assert_array_equal(truth, [[1], [np.nan]])
         assert (predicted.tolist(), std.tolist()) == ([[2], [3]], [[4], [5]])
+
+
+def test_what_a_task_writes_is_what_it_reads(classes, labels, values):
+    for task, (truth, predicted) in ((CLASSES, classes), (LABELS, labels), (VALUES, values)):
+        truth, mean = (truth if truth.ndim == 1 else as_stored(truth)), as_stored(predicted)
+        alone = task.compared_columns(Prediction(mean, None), truth)
+        *_, std = task.read_columns(alone)
+        assert std is None
+        deviation = as_stored(np.abs(predicted) / 3)
+        written = task.compared_columns(Prediction(mean, deviation), truth)
+        expected = (truth, mean, task.shown_std(mean, deviation))
+        for found, given in zip(task.read_columns(written), expected, strict=True):
+            np.testing.assert_array_equal(found, given)
 
 
 def test_of_an_ensemble_the_deviation_of_the_predicted_class_is_shown():
