@@ -79,11 +79,13 @@ class RunResults:
             mean: Of the prediction, ``[rows, outputs]``.
             std: Of the prediction of an ensemble, ``[rows, outputs]``.
         """
-        if std is not None:
-            std = as_stored(task.shown_std(mean, std))
         truth = truth if truth.ndim == 1 else as_stored(truth)
+        predicted = as_stored(mean)
+        if std is not None:
+            # Means over members are no float32 numbers, so their nine digits matter.
+            predicted, std = _as_written(mean), _as_written(task.shown_std(mean, std))
         rows = np.asarray(subset)
-        return cls(run, task, run.metrics, history, ids, rows, truth, as_stored(mean), std)
+        return cls(run, task, run.metrics, history, ids, rows, truth, predicted, std)
 
     @classmethod
     def from_folder(cls, run: RunInfo, task: Task) -> "RunResults":
@@ -113,6 +115,11 @@ class RunResults:
     def judged(self) -> str:
         """The subset that tells how good the model is: test, unless that is empty."""
         return next(name for name in reversed(SUBSETS) if name == "train" or len(self.rows(name)))
+
+
+def _as_written(numbers: np.ndarray) -> np.ndarray:
+    """Numbers as they come back from a file that has nine digits of each."""
+    return as_stored(np.char.mod("%.9g", numbers).astype(np.float64))
 
 
 def _unfit(path: Path, error: Exception) -> EdgewiseError:
