@@ -3,9 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
+_LONGEST = 2000  # characters of a message; a cell or a name that it quotes may hold megabytes
+
 
 class EdgewiseError(ValueError):
     """Input that cannot be used, with the fix in the message."""
+
+    def __init__(self, message: str) -> None:
+        half = _LONGEST // 2
+        long = len(message) > _LONGEST
+        super().__init__(f"{message[:half]} ... {message[-half:]}" if long else message)
 
 
 class NotRegistered(EdgewiseError):

@@ -10,6 +10,7 @@ from edgewise.core.errors import EdgewiseError
 
 LARGEST = 64 * 2**20  # bytes of a JSON file of ours; ten times what a large run writes
 DEEPEST = 20  # levels; none of our files has more than six
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # which may stand without its other half
 _STRINGS_AND_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
@@ -48,6 +49,8 @@ def parse_json(text: str, shape: Any) -> Any:
         raise EdgewiseError(f"it is nested more than {DEEPEST} levels deep")
     try:
         content = json.loads(text, parse_constant=_refused, parse_float=_finite)
+        if _HALF_CHARACTER.search(text):
+            json.dumps(content, ensure_ascii=False).encode("utf-8")
     except ValueError as error:  # also a number of thousands of digits
         raise EdgewiseError(f"it is no JSON: {error}") from error
     fault = mismatch(content, shape)
