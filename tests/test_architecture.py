@@ -1,4 +1,4 @@
-"""Data flows one way, so imports do too; names are looked up, not compared; nothing is unpickled."""
+"""Data flows one way, so imports do too; names are looked up; nothing is unpickled."""
 
 import ast
 import shutil

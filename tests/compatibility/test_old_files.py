@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from edgewise.paper.result_store import ResultStore
 
 import edgewise as ew
 from edgewise import runs
 from edgewise.core.config import read_config
 from edgewise.core.presets import make_settings
 from edgewise.data.graph_files import load_graph
+from edgewise.paper.result_store import ResultStore
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 

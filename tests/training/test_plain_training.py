@@ -20,7 +20,17 @@ from edgewise.training import fit_member, make_predictor, make_trainer
 from edgewise.units.graph import molecule_problem
 from edgewise.units.node import node_problem
 
-SMILES = ("CCO", "CCN", "c1ccccc1", "CC(=O)O", "CCCC", "C1CCCCC1", "CC#N", "Oc1ccccc1", "[Na+].[Cl-]")
+SMILES = (
+    "CCO",
+    "CCN",
+    "c1ccccc1",
+    "CC(=O)O",
+    "CCCC",
+    "C1CCCCC1",
+    "CC#N",
+    "Oc1ccccc1",
+    "[Na+].[Cl-]",
+)
 
 
 def of_nodes(**settings):
@@ -94,9 +104,7 @@ def test_a_training_step_does_not_leave_its_device(name):
     assert torch.isfinite(loss)
     moved = [
         not torch.equal(one, other)
-        for one, other in zip(
-            trainer.model.parameters(), untouched.model.parameters(), strict=True
-        )
+        for one, other in zip(trainer.model.parameters(), untouched.model.parameters(), strict=True)
     ]
     assert any(moved)
     assert_close(loss, loss.detach())
