@@ -58,9 +58,7 @@ def class_target(y: np.ndarray, names: tuple[str, ...]) -> Target:
             "not classes; use a regressor"
         )
     if labels.dtype.kind not in "biufU":
-        raise EdgewiseError(
-            f"the labels in y are {labels.dtype}; give words, integers or booleans"
-        )
+        raise EdgewiseError(f"the labels in y are {labels.dtype}; give words, integers or booleans")
     classes, number = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise EdgewiseError(
