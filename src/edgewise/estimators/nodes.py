@@ -94,7 +94,7 @@ class NodeClassifier(Classifier, NodeEstimator):
 
     ``X`` is an array of node numbers (or of node ids, where the graph has ``node_ids``), so that
     ``cross_val_score(NodeClassifier(graph=graph), numpy.arange(n), y)`` does what it says. Labels
-    are words, whole numbers or truth values.
+    are words, integers or booleans.
 
     Attributes: ``classes_``, sorted; ``history_``, the epochs of the first model; ``fitted_``.
 
