@@ -145,7 +145,7 @@ def test_a_run_is_refused_without_its_plugin_and_told_to_name_it(name, command, 
     [
         ("import nothing_of_this_name", "cannot be imported (ModuleNotFoundError"),
         ("def broken(:", "cannot be imported (SyntaxError"),
-        ("1 / 0", "cannot be imported (ZeroDivisionError: division by zero); mend it"),
+        ("1 / 0", "cannot be imported (ZeroDivisionError: division by zero); correct it"),
         (
             "import edgewise\nedgewise.register_layer('conv')(object)",
             "there is a layer named 'conv' already; choose another name",

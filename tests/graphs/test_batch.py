@@ -46,7 +46,7 @@ def test_directions_are_what_the_dense_matrices_say(graph):
 def test_a_batch_counts_what_it_holds(digraph):
     batch = ew.Batch.of(noise(5, 3), *digraph[:2])
     assert repr(batch) == "Batch(nodes=5, edges=7, graphs=1)"
-    assert repr(batch.wanting(torch.tensor([1]))) == "Batch(nodes=5, edges=7, graphs=1, rows=1)"
+    assert repr(batch.with_rows(torch.tensor([1]))) == "Batch(nodes=5, edges=7, graphs=1, rows=1)"
     assert batch.graph_of_node.tolist() == [0] * 5
 
 
@@ -89,10 +89,10 @@ def test_other_wanted_rows_share_edges_and_operators(digraph):
     model = ew.ChannelNetwork(3, 2, 2).double().eval()
     batch = ew.Batch.of(noise(5, 3), *digraph[:2])
     every = model(batch)
-    some = batch.wanting(torch.tensor([4, 0, 0]))
+    some = batch.with_rows(torch.tensor([4, 0, 0]))
     assert some.edges is batch.edges
     assert_close(model(some), every[[4, 0, 0]])
-    assert some.wanting(None).rows is None
+    assert some.with_rows(None).rows is None
 
 
 def counted(monkeypatch):
@@ -114,7 +114,7 @@ def test_operators_are_built_once_for_all_layers_batches_and_members(digraph, mo
     batch = ew.Batch.of(noise(5, 3), *digraph[:2])
     for member in members:
         member(batch)
-        member(batch.wanting(torch.tensor([1])))
+        member(batch.with_rows(torch.tensor([1])))
     assert len(built) == 1
     first, *others = (block.layer for block in members[0].blocks)
     edges = batch.edges.encoded("directed")

@@ -111,8 +111,8 @@ def test_a_head_maps_what_the_blocks_give(digraph, head, activation):
     assert_close(model(batch), expected)
     assert_close(model.represent(batch), h)
     rows = torch.tensor([3, 1])
-    assert_close(model(batch.wanting(rows)), expected[rows])
-    assert_close(model.represent(batch.wanting(rows)), h[rows])
+    assert_close(model(batch.with_rows(rows)), expected[rows])
+    assert_close(model.represent(batch.with_rows(rows)), h[rows])
 
 
 @pytest.mark.parametrize("head", ["layer", "linear", "mlp"])
