@@ -75,14 +75,9 @@ def epoch_cost(edges: int, variant: str) -> dict[str, float]:
 
 def our_epoch(graph: Graph, variant: str) -> Callable[[], object]:
     split = random_split(graph.num_nodes, "dense", seed=0)
-<<<<<<< HEAD
     task = Classification(("y",), tuple("01234567"))
     problem, _ = node_problem(graph, task, graph.y, split, SETTINGS[variant])
-    fitting = Fitting(make_trainer(problem))
-    times = []
-=======
-    recipe, task = RECIPES[variant], Task("classification", ("y",), tuple("01234567"))
-    return Fitting(make_trainer(node_problem(graph, task, split, recipe), recipe)).step
+    return Fitting(make_trainer(problem)).step
 
 
 class PygNetwork(nn.Module):
@@ -118,10 +113,9 @@ def rival_epoch(graph: Graph, kind: str) -> Callable[[], object]:
 def versus_pyg(edges: int) -> dict[str, float]:
     """Median milliseconds of ours and of the rivals, which take turns in one process."""
     graph = hub_graph(edges)
-    contenders = {variant: our_epoch(graph, variant) for variant in RECIPES}
+    contenders = {variant: our_epoch(graph, variant) for variant in SETTINGS}
     contenders |= {kind: rival_epoch(graph, kind) for _, kind, _ in AIMS}
     times: dict[str, list[float]] = {name: [] for name in contenders}
->>>>>>> kernels
     for _ in range(4):
         for name, epoch in contenders.items():
             times[name].append(_milliseconds(epoch))

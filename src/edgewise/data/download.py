@@ -51,6 +51,7 @@ def _download(address: str, progress: Progress | None) -> bytes:
             return received.getvalue()
         except HTTPError as error:
             answer = error.response
+            assert answer is not None
             raise EdgewiseError(
                 f"the server answered {answer.status_code} {answer.reason}"
             ) from error
