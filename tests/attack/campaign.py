@@ -116,7 +116,7 @@ def _round(plan, place, seconds, draw):
     command = plan.start
     for _ in range(draw.choice((1, 1, 2, 3))):
         process = _fork(_filled(command, place))
-        time.sleep(draw.uniform(0, seconds))
+        time.sleep(draw.uniform(0, 0.9 * seconds))
         children = _descendants(process)
         if _kill(process):
             counts["kills"] += 1
@@ -213,7 +213,7 @@ def _descendants(process):
     return found
 
 
-def _alive_after(processes, seconds=30):
+def _alive_after(processes, seconds=120):
     """How many are at work long after their parent was killed; they are ended then."""
     deadline = time.monotonic() + seconds
     while (alive := [p for p in processes if _at_work(p)]) and time.monotonic() < deadline:

@@ -74,9 +74,13 @@ class Fuzzer:
 
 @contextmanager
 def _in_time():
+    """Within the time, and without a stack trace on the error stream."""
+
     def late(*_):
         raise TimeoutError(f"it took more than {_SECONDS} seconds")
 
+    unseen = []  # exceptions that are printed, not raised
+    hook, sys.unraisablehook = sys.unraisablehook, unseen.append
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(_SECONDS)
     try:
@@ -84,6 +88,9 @@ def _in_time():
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
+        if unseen:
+            raise RuntimeError(f"a stack trace was printed: {unseen[0].exc_value!r}")
 
 
 def fuzz(folder, seed, count, first=0, say=lambda text: None):

@@ -111,12 +111,11 @@ def test_a_file_that_is_something_else_is_one_sentence(files, name):
     (target,) = (one for one in targets(files) if one.name == name)
     before = target.path.read_bytes()
     for kind, content in WHOLE.items():
-        target.path.write_bytes(content)
+        # A last line without an end was being written when the process was killed.
+        target.path.write_bytes(content + b"\n" * name.endswith(".jsonl"))
         try:
             if target.sealed:
                 reseal(target.path)
-            if name == "results.jsonl" and kind in ("empty", "spaces", "cut", "binary"):
-                continue  # a last line that was cut is run again
             with pytest.raises(EdgewiseError) as error:
                 target.read()
             assert len(str(error.value)) < 1000, kind

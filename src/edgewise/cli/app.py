@@ -72,6 +72,11 @@ def main() -> None:
 def _run() -> None:
     try:
         app()
+    except SystemExit as end:
+        # Typer makes code 1 of a reader that is gone.
+        if isinstance(end.__context__, BrokenPipeError):
+            raise end.__context__ from None
+        raise
     finally:  # here, where a full disk can still be told
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -79,6 +84,8 @@ def _run() -> None:
 
 def _output_failed(error: OSError) -> None:
     """The standard output cannot take more: its reader is gone, or its disk is full."""
+    if error.filename is not None:
+        raise error  # not the output, but a file that somebody forgot to ask about
     # Python flushes once more when it ends, which would fail again.
     with suppress(OSError, AttributeError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -74,10 +74,9 @@ class Source:
                 with path.open("rb") as stream:
                     while block := stream.read(2**20):
                         digest.update(block)
-        except OSError as error:
-            raise EdgewiseError(
-                f"{error.filename} cannot be read ({error.strerror}); put the data back"
-            ) from error
+        except (OSError, ValueError) as error:  # ValueError: a name with a null character
+            reason = getattr(error, "strerror", None) or error
+            raise EdgewiseError(f"{self} cannot be read ({reason}); put the data back") from error
         return digest.hexdigest()
 
     def absolute(self) -> "Source":
@@ -364,4 +363,7 @@ def stored_source(form: str, places: Sequence[str]) -> Source:
     """The source that a run folder names."""
     if form not in FORMS:
         raise EdgewiseError(f"data of the form {form!r} are unknown to this version")
+    count = 2 if form == TablesSource.form else 1
+    if len(places) != count:
+        raise EdgewiseError(f"data of the form {form!r} come from {count} place(s)")
     return FORMS[form](tuple(places))

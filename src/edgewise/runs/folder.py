@@ -123,9 +123,10 @@ def check_free(folder: Path) -> None:
 def open_run(folder: str | Path) -> Run:
     """Read what a run folder was started with."""
     path = Path(folder) / "recipe.json"
+    if path.exists():
+        check_listed(Path(folder), ["recipe.json"])
     try:
         content = read_json(inside(Path(folder), "recipe.json"), _RECIPE)
-        check_listed(Path(folder), ["recipe.json"])
         data = content["data"]
         source = stored_source(data["form"], data["places"])
         if content["format"] == RUN_FORMAT_0_1:
