@@ -9,6 +9,7 @@ import typer
 from edgewise import __version__
 from edgewise.cli.check import check
 from edgewise.cli.compare import compare
+from edgewise.cli.console import say
 from edgewise.cli.datasets import datasets
 from edgewise.cli.demo import demo
 from edgewise.cli.flags import setting_flags, with_plugins
@@ -41,7 +42,7 @@ app.command("demo")(demo)
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(__version__)
+    say(__version__)
 
 
 def main() -> None:
@@ -54,5 +55,5 @@ def main() -> None:
     try:
         app()
     except EdgewiseError as error:
-        typer.echo(f"edgewise: {error}", err=True)
+        say(f"edgewise: {error}", err=True)
         sys.exit(2)
