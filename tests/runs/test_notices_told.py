@@ -119,7 +119,7 @@ def test_training_says_what_the_columns_became(tmp_path):
     problem = opened(NODE, place, target=("label",), ignore=("code", "")).problem
     assert NODE.summarised_columns(problem) == (
         "columns: size, age numbers; sector categories (2); about text (8 words); "
-        "edges: amount +/-, t..."
+        "edges: amount +/-, tag c..."
     )
     short = opened(NODE, place, target=("label",), ignore=("code", "", "about", "sector")).problem
     assert NODE.summarised_columns(short) == (

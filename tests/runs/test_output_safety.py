@@ -174,7 +174,8 @@ def test_a_stop_before_the_first_epoch_ends_as_the_signal_says(
 
     monkeypatch.setattr(TRAIN_MODULE, "train_run", interrupted)
     out = tmp_path / "run"
-    assert command(monkeypatch, "train", graph_folder, "--out", out) == 130
+    flags = ("--epochs", 2, "--hidden", 4, "--out", out)
+    assert command(monkeypatch, "train", graph_folder, *flags) == 130
     assert "stopped before the first epoch" in capsys.readouterr().err
     assert command(monkeypatch, "train", "--resume", out) == 130
     monkeypatch.setattr(TRAIN_MODULE, "train_run", begun)

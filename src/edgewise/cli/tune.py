@@ -50,6 +50,8 @@ def tune(
     def on_open(opened: "Opened") -> None:
         for note in opened.notes:
             console.tell(note)
+        for notice in opened.notices:
+            console.tell(f"notice: {notice}")
         console.tell(f"{opened.problem.task}; searching in {folder}")
 
     def on_trial(trial: "Trial", so_far: "Tuned") -> None:
