@@ -11,6 +11,7 @@ import typer
 from edgewise import __version__
 from edgewise.cli.check import check
 from edgewise.cli.compare import compare
+from edgewise.cli.console import say
 from edgewise.cli.datasets import datasets
 from edgewise.cli.demo import demo
 from edgewise.cli.flags import setting_flags, with_plugins
@@ -43,7 +44,7 @@ app.command("demo")(demo)
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(__version__)
+    say(__version__)
 
 
 def main() -> None:
@@ -96,5 +97,5 @@ def _output_failed(error: OSError) -> None:
 
 def _fail(sentence: str) -> None:
     with suppress(OSError):
-        typer.echo(f"edgewise: {sentence}", err=True)
+        say(f"edgewise: {sentence}", err=True)
     sys.exit(2)

@@ -14,6 +14,7 @@ import typer
 
 from edgewise.cli.progress import progress_bar
 from edgewise.core.files import inside
+from edgewise.core.terminal import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +27,11 @@ Show = Callable[[str, int, int | None], None]
 _SECONDS_BETWEEN_LINES = 5.0
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print text; control characters, which names in files may hold, are spelt out."""
+    typer.echo(printable(text), err=err)
+
+
 class Console:
     """Speaks to a person, to a machine (``as_json``) or to nobody (``quiet``)."""
 
@@ -35,7 +41,7 @@ class Console:
     def tell(self, text: str) -> None:
         """A sentence for people."""
         if not self.quiet and not self.as_json:
-            typer.echo(text)
+            say(text)
 
     def table(self, table: "PaperTable") -> None:
         """A table: drawn within the width of a terminal, Markdown in a pipe or a log."""
@@ -52,7 +58,7 @@ class Console:
     def event(self, name: str, **content: Any) -> None:
         """A line of JSON for machines."""
         if self.as_json:
-            typer.echo(json.dumps({"event": name, **without_nan(content)}))
+            say(json.dumps({"event": name, **without_nan(content)}))
 
     @contextmanager
     def working(self, title: str) -> Iterator[Show]:
@@ -108,7 +114,7 @@ class Interrupt:
             raise KeyboardInterrupt
         self.signal = number
         if not self.console.quiet:
-            typer.echo(f"stopping after {self.ends}; once more to stop at once", err=True)
+            say(f"stopping after {self.ends}; once more to stop at once", err=True)
 
 
 def for_tensorboard() -> "Callable[[Path], OnEpoch]":

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from edgewise.cli.console import say
 from edgewise.core.config import read_config, says_something
 from edgewise.core.plugins import load_plugins
 from edgewise.core.presets import PRESETS
@@ -88,7 +89,7 @@ def chosen(preset: str | None, config: str | None, flags: dict[str, Any]) -> Cho
 
 def _with_names_of_today(settings: dict[str, Any]) -> dict[str, Any]:
     for old in settings.keys() & RENAMED.keys():
-        typer.echo(
+        say(
             f"edgewise: {_dashed(old)} is called {_dashed(RENAMED[old])} today, and goes away in "
             "version 0.3",
             err=True,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from edgewise.cli.console import Console
+from edgewise.cli.console import Console, say
 from edgewise.cli.flags import Device
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="folder of a run or a saved model")]
@@ -31,6 +31,14 @@ def predict(
     smiles_column: SmilesColumn = "",
     encoding: Encoding = "",
     device: Device = "",
+    raw_cells: Annotated[
+        bool,
+        typer.Option(
+            "--raw-cells",
+            help="write text as it is; otherwise text that a spreadsheet would run as a formula, "
+            "such as =1+1, gets a single quote in front",
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
 ) -> None:
     """Predict every row, in order; one that cannot be read gets the reason in its column error."""
@@ -46,6 +54,7 @@ def predict(
             smiles_column=smiles_column,
             encoding=encoding,
             device=device,
+            raw_cells=raw_cells,
             tell=_to_nobody if quiet else _aside,
         )
     left = f"; {bad} rows could not be read, see the column error" if bad else ""
@@ -74,7 +83,7 @@ def evaluate(
             tell=_aside,
         )
     if json:
-        typer.echo(json_format.dumps(metrics, indent=1))
+        say(json_format.dumps(metrics, indent=1))
         return
     parts = metrics if not data else {"all": metrics}
     for part, values in parts.items():
@@ -83,12 +92,12 @@ def evaluate(
             for name, value in values.items()
             if isinstance(value, int | float)
         ]
-        typer.echo(f"{part}: {', '.join(shown)}")
+        say(f"{part}: {', '.join(shown)}")
 
 
 def _aside(text: str) -> None:
     """Beside the output, which may be read by a machine."""
-    typer.echo(text, err=True)
+    say(text, err=True)
 
 
 def _to_nobody(text: str) -> None:

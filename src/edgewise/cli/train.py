@@ -2,12 +2,14 @@
 
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edgewise.cli.console import Console, Interrupt, for_tensorboard
+from edgewise.cli.console import Console, Interrupt, for_tensorboard, say
 from edgewise.cli.flags import Chosen, Config, Data, Preset, chosen
 from edgewise.core.errors import EdgewiseError
 
@@ -85,19 +87,20 @@ def _one_run(
 ) -> "Run":
     from edgewise import runs
     from edgewise.data.sources import find_source
-    from edgewise.runs.train import reserve_folder
+    from edgewise.runs.train import new_folder
     from edgewise.units.base import resolve
 
     watch = for_tensorboard() if tensorboard else None  # before a folder is made
     if resume is not None:
-        folder, settings = resume, runs.open_run(resume).settings
+        settings = runs.open_run(resume).settings
+        place: AbstractContextManager[Path] = nullcontext(resume)
     else:
         assert choice is not None
         source = find_source(data or [])
         _, settings = resolve(source, choice.preset, choice.given, also=choice.defaults)
-        folder = out or reserve_folder(source.name)
-    watchers = [watch(folder)] if watch is not None else []
-    with Interrupt(console) as interrupt, console.working(folder.name) as show:
+        place = new_folder(out, source.name)
+    with place as folder, _stoppable(console) as interrupt, console.working(folder.name) as show:
+        watchers = [watch(folder)] if watch is not None else []
         training = settings.training
         watchers.append(console.epochs(show, training.epochs, training.ensemble))
 
@@ -128,6 +131,19 @@ def _one_run(
         console.tell(f"stopped early; continue with: edgewise train --resume {run.folder}")
         raise typer.Exit(128 + interrupt.signal)
     return run
+
+
+@contextmanager
+def _stoppable(console: Console) -> Iterator[Interrupt]:
+    """Ctrl-C ends the run after an epoch; where there was none yet, the command ends as asked."""
+    with Interrupt(console) as interrupt:
+        try:
+            yield interrupt
+        except EdgewiseError as error:
+            if not interrupt():
+                raise
+            say(f"edgewise: {error}", err=True)
+            raise typer.Exit(128 + interrupt.signal) from error
 
 
 def _summary(console: Console, run: "Run") -> None:

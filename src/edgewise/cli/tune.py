@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edgewise.cli.console import Console, Interrupt
+from edgewise.cli.console import Console, Interrupt, say
 from edgewise.cli.flags import Config, Data, Preset, chosen
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def tune(
     def on_open(opened: "Opened") -> None:
         for note in opened.notes:
             console.tell(note)
+        for notice in opened.notices:
+            console.tell(f"notice: {notice}")
         console.tell(f"{opened.problem.task}; searching in {folder}")
 
     def on_trial(trial: "Trial", so_far: "Tuned") -> None:
@@ -100,7 +102,7 @@ def _summary(tuned: "Tuned", data: list[str]) -> None:
 
     states = [trial.state for trial in tuned.trials]
     counts = ", ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states))
-    typer.echo(f"{tuned.counted} trials ({counts}); the best on the validation set:")
+    say(f"{tuned.counted} trials ({counts}); the best on the validation set:")
     table = Table(box=None, pad_edge=False)
     # Settings below one another, for there are more of them than fit on a line.
     best = tuned.ranking[:_SHOWN]
@@ -112,7 +114,7 @@ def _summary(tuned: "Tuned", data: list[str]) -> None:
             continue  # such as adapt, where attention is not searched
         table.add_row(name, *(_shown(trial.settings.get(name, "")) for trial in best))
     Terminal().print(table)
-    typer.echo(f"train with them: {_next(data, tuned)}")
+    say(f"train with them: {_next(data, tuned)}")
 
 
 def _next(data: list[str], tuned: "Tuned") -> str:

@@ -83,6 +83,17 @@ def sdf_records(stream: Any) -> Iterator[dict[str, Any]]:
             yield {"smiles": "", **properties} | {"smiles": smiles}
 
 
+def canonical_smiles(smiles: Sequence[str]) -> list[str]:
+    """The one SMILES that RDKit writes for each molecule, however it was written."""
+    require_rdkit()
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        different = {text: Chem.MolFromSmiles(text) for text in dict.fromkeys(smiles)}
+        written = {text: Chem.MolToSmiles(molecule) for text, molecule in different.items()}
+    return [written[text] for text in smiles]
+
+
 def require_rdkit() -> None:
     try:
         import rdkit  # noqa: F401

@@ -1,13 +1,12 @@
 """Molecules with their measurements from CSV, TSV, Parquet and SDF files."""
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.files import write_atomically
+from edgewise.core.spreadsheet import csv_text
 from edgewise.data.catalogue import dataset
 from edgewise.data.chemistry import MoleculeCodes, read_smiles
 from edgewise.data.sdf import sdf_names, sdf_rows
@@ -149,11 +148,13 @@ def left_out(invalid: Sequence[InvalidRow], rows: int) -> str:
 
 def write_invalid(path: str | Path, invalid: Sequence[InvalidRow]) -> None:
     """List the bad rows in a CSV file: row, line, SMILES, reason."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(("row", "line", "smiles", "reason"))
-    writer.writerows((e.row, e.line, e.smiles, e.reason) for e in invalid)
-    write_atomically(path, stream.getvalue())
+    columns = {
+        "row": [str(entry.row) for entry in invalid],
+        "line": [str(entry.line) for entry in invalid],
+        "smiles": [entry.smiles for entry in invalid],
+        "reason": [entry.reason for entry in invalid],
+    }
+    write_atomically(path, csv_text(columns))
 
 
 def is_sdf(path: str | Path) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.files import write_atomically
+from edgewise.core.files import sweep, write_atomically
 from edgewise.data.archives import gunzip
 from edgewise.data.catalogue import DataFile, Dataset, Edition, dataset
 from edgewise.data.download import Progress, Unreached, files_from_address
@@ -86,6 +86,8 @@ def fetch(name: str, progress: Progress | None = None) -> str:
     """
     data = dataset(name)
     missing, tried = [], []
+    for folder in {(cache_folder() / e.path).parent for f in data.files for e in f.editions}:
+        sweep(folder)
     for file in data.files:
         stored, rejected = _on_disk(file, cache_folder())
         tried += rejected

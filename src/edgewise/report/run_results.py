@@ -10,6 +10,7 @@ import numpy as np
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import inside
+from edgewise.core.spreadsheet import as_given
 from edgewise.report.run_info import RunInfo
 from edgewise.tasks.base import Task
 from edgewise.tasks.records import as_stored
@@ -142,7 +143,7 @@ def _histories(path: Path, best: Sequence[int]) -> tuple[History, ...]:
 def _read_csv(path: Path) -> dict[str, tuple[str, ...]]:
     try:
         with path.open(encoding="utf-8", newline="") as stream:
-            header, *lines = csv.reader(stream)
+            header, *lines = ([as_given(cell) for cell in row] for row in csv.reader(stream))
         return dict(zip(header, zip(*lines, strict=True), strict=True))
     except (OSError, ValueError, csv.Error) as error:
         raise EdgewiseError(f"{path} cannot be read ({error}); train again") from error

@@ -9,8 +9,8 @@ from typing import Any
 
 from edgewise import __version__
 from edgewise.core.errors import EdgewiseError, NotRegistered
-from edgewise.core.files import LOCK, inside, write_atomically
-from edgewise.core.manifest import check_listed
+from edgewise.core.files import LOCK, inside, sweep, write_atomically
+from edgewise.core.manifest import MANIFEST, check_listed
 from edgewise.core.registries import UNITS
 from edgewise.core.schema import Maybe, mismatch, read_json
 from edgewise.core.settings import Settings, load_settings
@@ -29,8 +29,14 @@ _METRICS = {
 _RECIPE = {
     **{"format": str, "preset": str, "command": str, "versions": {str: str}},
     "data": {"form": str, "places": [str], "sha256": str},
+    "notices": Maybe([str]),  # runs of version 0.1 have none
     **{"settings": Maybe({str: {str: object}}), "recipe": Maybe({str: object})},
 }
+_MARKS = ("recipe.json", MANIFEST)  # of the folder of a run or a saved model
+_OWN = frozenset(
+    {"predictions.csv", "history.csv", "invalid.csv", "splits.json", "metrics.json", *_MARKS}
+    | {"model.json", "model.safetensors", "reader.json", "featurizer.json", "report.html"}
+)
 _KINDS_0_1 = {unit: kind for kind, unit in UNITS_0_1.items()}
 
 
@@ -45,6 +51,7 @@ class Run:
     checksum: str  # of the data
     versions: dict[str, str]
     command: str
+    notices: tuple[str, ...] = ()  # on the data, see edgewise.data.notices
 
     @property
     def unit(self) -> Unit:
@@ -91,11 +98,17 @@ def _check_metrics(content: dict[str, Any]) -> None:
 
 
 def start_run(
-    folder: str | Path, source: Source, settings: Settings, preset: str, command: str
+    folder: str | Path,
+    source: Source,
+    settings: Settings,
+    preset: str,
+    command: str,
+    notices: tuple[str, ...] = (),
 ) -> Run:
     """Make a run folder; one that holds something already is refused."""
     folder, source = Path(folder), source.absolute()
-    run = Run(folder, source, settings, preset, source.checksum(), _versions(), command)
+    checksum = source.checksum()
+    run = Run(folder, source, settings, preset, checksum, _versions(), command, notices)
     check_free(folder)
     content = {
         "format": FORMAT,
@@ -104,6 +117,7 @@ def start_run(
         "settings": settings.to_json(),
         "versions": run.versions,
         "command": command,
+        "notices": notices,
     }
     write_atomically(folder / "recipe.json", json.dumps(content, indent=1))
     return run
@@ -111,6 +125,7 @@ def start_run(
 
 def check_free(folder: Path) -> None:
     """Refuse a folder that holds something already."""
+    sweep(folder)
     if folder.exists() and (
         not folder.is_dir() or any(path.name != LOCK for path in folder.iterdir())
     ):
@@ -118,6 +133,17 @@ def check_free(folder: Path) -> None:
             f"{folder} exists already and is not empty; choose another --out, or continue it with "
             f"edgewise train --resume {folder}"
         )
+
+
+def check_not_own(out: Path, flag: str) -> None:
+    """Refuse an output that would take the place of a file that a run wrote."""
+    folder = out.parent.resolve()
+    if out.name.casefold() not in _OWN or not any((folder / name).exists() for name in _MARKS):
+        return
+    raise EdgewiseError(
+        f"{out} is a file of the run {folder.name} itself, which would be lost; choose another "
+        f"{flag}"
+    )
 
 
 def open_run(folder: str | Path) -> Run:
@@ -146,6 +172,7 @@ def open_run(folder: str | Path) -> Run:
             data["sha256"],
             content["versions"],
             content["command"],
+            tuple(content.get("notices", ())),
         )
     except FileNotFoundError as error:
         raise EdgewiseError(

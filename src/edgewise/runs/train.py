@@ -1,7 +1,7 @@
 """Train a model, or continue a run: data in, a run folder out."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,23 +47,15 @@ def train(
     """
     source = as_source(data)
     unit, resolved = resolve(source, preset, settings, also=config)
-    folder = reserve_folder(source.name) if out is None else Path(out)
-    try:
+    with new_folder(out, source.name) as folder:
         check_free(folder)
         opened = unit.open(source, resolved, progress)
-        for note in opened.notes:
-            tell(note)
-        tell(f"{opened.problem.task}; {opened.problem.split}")
+        _tell_about(opened, tell)
+        found, decided = opened.notices, opened.problem.settings
         with alone_in(folder, "training"):
-            run = start_run(folder, source, opened.problem.settings, preset, command)
+            run = start_run(folder, source, decided, preset, command, found)
             trained = _train_or_forget(run, opened, on_epoch, stop)
             write_report(run, opened, trained)
-    except BaseException:
-        with suppress(OSError):  # only what holds nothing
-            folder.rmdir()
-            if folder.parent == RUNS:
-                RUNS.rmdir()
-        raise
     return run
 
 
@@ -99,6 +91,18 @@ def resume(
     return run
 
 
+def _tell_about(opened: Opened, tell: Tell) -> None:
+    problem = opened.problem
+    for note in opened.notes:
+        tell(note)
+    columns = problem.unit.summarised_columns(problem)
+    if columns:
+        tell(columns)
+    for notice in opened.notices:
+        tell(f"notice: {notice}")
+    tell(f"{problem.task}; {problem.split}")
+
+
 def as_source(data: str | Path | Source | Sequence[str | Path]) -> Source:
     """The source of what a user names."""
     if isinstance(data, Source):
@@ -115,6 +119,26 @@ def _train_or_forget(
     except (EdgewiseError, MemoryError, RuntimeError) as error:
         if not stop() and (isinstance(error, EdgewiseError) or out_of_memory(error)):
             forget_untrained(run)  # settings that make no model
+        raise
+
+
+@contextmanager
+def new_folder(out: str | Path | None, name: str) -> Iterator[Path]:
+    """The folder that a user names, or a new one; a failure leaves none that was not there before.
+
+    Args:
+        out: What the user names.
+        name: Of what is learnt from, for a new one.
+    """
+    there = {path for path in (RUNS, *([] if out is None else [Path(out)])) if path.exists()}
+    folder = reserve_folder(name) if out is None else Path(out)
+    try:
+        yield folder
+    except BaseException:
+        with suppress(OSError):  # only what holds nothing
+            for path in (folder, *([RUNS] if folder.parent == RUNS else [])):
+                if path not in there:
+                    path.rmdir()
         raise
 
 

@@ -52,6 +52,7 @@ class Opened:
     problem: Problem
     notes: tuple[str, ...]
     invalid: tuple[InvalidRow, ...] = ()  # rows that could not be read
+    notices: tuple[str, ...] = ()  # sentences on what may make the scores mean less
 
 
 @runtime_checkable
@@ -133,6 +134,10 @@ class Unit:
     def described_columns(self, problem: Problem) -> list[str]:
         """A line for each column of the data, for people: what it was read as."""
         return []
+
+    def summarised_columns(self, problem: Problem) -> str:
+        """One line on all columns of the data: what each was read as."""
+        return ""
 
     def row_columns(self, problem: Problem) -> Columns:
         """The columns that name the rows."""
