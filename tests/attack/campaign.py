@@ -418,7 +418,10 @@ def _import_everything():
     import pkgutil
     from importlib import import_module
 
-    os.environ.setdefault("EDGEWISE_KERNELS", "plain")  # compiled ones do not pay on small graphs
+    # Compiled kernels do not pay on small graphs, and are exact; plain ones multiply with MKL, which
+    # rounds by where memory happens to lie unless it is told not to.
+    os.environ.setdefault("EDGEWISE_KERNELS", "plain")
+    os.environ.setdefault("MKL_CBWR", "COMPATIBLE")
     import edgewise
 
     for module in pkgutil.walk_packages(edgewise.__path__, "edgewise."):

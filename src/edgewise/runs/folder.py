@@ -2,7 +2,7 @@
 
 import json
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -170,7 +170,11 @@ def reopen(run: Run, progress: Show | None = None) -> Opened:
         # The column that told the split stays out of the features.
         ignore = (*settings.data.ignore, *filter(None, (column,)))
         settings = settings.changed(split=str(split), split_column="", ignore=ignore)
-    return run.unit.open(run.source, settings, progress)
+    opened = run.unit.open(run.source, settings, progress)
+    # What is saved with a model is what the user set, not how the split is read again.
+    said = {name: run.settings.flat()[name] for name in ("split", "split_column", "ignore")}
+    problem = opened.problem
+    return replace(opened, problem=replace(problem, settings=problem.settings.changed(**said)))
 
 
 def forget_untrained(run: Run) -> None:
