@@ -418,8 +418,8 @@ def _import_everything():
     import pkgutil
     from importlib import import_module
 
-    # Compiled kernels do not pay on small graphs, and are exact; plain ones multiply with MKL, which
-    # rounds by where memory happens to lie unless it is told not to.
+    # Compiled kernels do not pay on small graphs. Plain ones multiply with MKL, which rounds by
+    # where memory happens to lie unless it is told not to.
     os.environ.setdefault("EDGEWISE_KERNELS", "plain")
     os.environ.setdefault("MKL_CBWR", "COMPATIBLE")
     import edgewise
