@@ -159,12 +159,13 @@ def test_workers_end_with_a_parent_that_was_killed(tmp_path):
     """One is at work and one waits, as in reproduce, and both ignore SIGTERM."""
     script = tmp_path / "workers.py"
     script.write_text(textwrap.dedent(WORKERS))
-    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    program = [sys.executable, str(script)]
+    parent = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     workers = [int(word) for word in parent.stdout.readline().split()]
     assert len(workers) == 2
     assert all(map(at_work, workers))
     parent.kill()
-    parent.wait()
+    parent.communicate()
     deadline = time.monotonic() + 60
     while any(map(at_work, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
