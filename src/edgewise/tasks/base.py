@@ -372,6 +372,11 @@ def _mean(parts: list[Metrics]) -> Metrics:
     return joined
 
 
+def zero_without(counted: Tensor, loss: Tensor, outputs: Tensor) -> Tensor:
+    """The loss, or 0 where nothing counts; no device is asked which of the two it is."""
+    return torch.where(counted.any(), loss, outputs.sum() * 0)
+
+
 def balanced_weights(labels: Tensor, classes: int) -> Tensor:
     r"""The paper's class weights, :math:`\sum_k n_k / (K n_k)`; 0 for a class without examples."""
     counts = torch.bincount(labels, minlength=classes).float()

@@ -13,7 +13,7 @@ from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import TrainingSettings
 from edgewise.data.columns import scale_of
 from edgewise.data.tables import Table
-from edgewise.tasks.base import Columnar
+from edgewise.tasks.base import Columnar, zero_without
 from edgewise.tasks.metrics import Metrics, regression_metrics
 from edgewise.tasks.reading import holds_words, refuse_empty
 from edgewise.tasks.records import Group, ValuePairs, ValueStatistics, WorstError
@@ -75,11 +75,10 @@ class Regression(Columnar):
 
     def loss(self, outputs: Tensor, truth: Tensor, weight: Tensor | None = None) -> Tensor:
         known = self.known(truth)
-        if not known.any():
-            return outputs.sum() * 0
         found, expected, columns = outputs[known], truth[known], known.nonzero()[:, 1]
         center, scale = self._scaling(found)
-        return (found - (expected - center[columns]) / scale[columns]).square().mean()
+        loss = (found - (expected - center[columns]) / scale[columns]).square().mean()
+        return zero_without(known, loss, outputs)
 
     def decode(self, outputs: Tensor) -> Tensor:
         center, scale = self._scaling(outputs)

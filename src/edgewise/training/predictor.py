@@ -182,9 +182,14 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
         if has_encoder:
             check_manifest(folder, [unit.encoder_file])
     encoder = unit.load_encoder(inside(folder, unit.encoder_file))
-    # On no device, so that nothing is allocated before the sizes are known to be those of the file.
-    with torch.device("meta"):
-        model = unit.network(widths[0], task.width, widths[1], settings)
+    try:
+        # On no device: nothing is allocated before the sizes are known to be those of the file.
+        with torch.device("meta"):
+            model = unit.network(widths[0], task.width, widths[1], settings)
+    except (RuntimeError, TypeError, OverflowError, ValueError) as error:
+        raise EdgewiseError(
+            f"{place} is not a saved model (no network has its sizes); train it again"
+        ) from error
     members = load_members(inside(folder, "model.safetensors"), model, content["members"])
     found = Predictor(unit, settings, task, *widths, members, encoder)
     return found.on(device) if device else found
