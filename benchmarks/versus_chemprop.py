@@ -108,7 +108,12 @@ def run(command: Sequence[Any], log: Path) -> dict[str, float]:
 
 
 def chemprop(
-    program: Path, source: MoleculeTable, name: str, rows: dict[str, list[int]], seed: int, out: Path
+    program: Path,
+    source: MoleculeTable,
+    name: str,
+    rows: dict[str, list[int]],
+    seed: int,
+    out: Path,
 ) -> dict[str, Any]:
     """Train and predict once."""
     out.mkdir(parents=True, exist_ok=True)

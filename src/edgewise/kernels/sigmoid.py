@@ -13,9 +13,9 @@ from numba.extending import intrinsic
 from edgewise.kernels.lanes import Lanes
 
 _FLAGS = ("contract", "nsz")  # as in backend.FAST_MATH
-# Below the first a channel keeps the value it has there, so that the sum of a node's channels,
-# which normalising divides by, never is zero. Above the second it is 1 to the last bit.
-LOWEST, HIGHEST = -60.0, 80.0
+# Below the first a gate keeps the value it has there, so that normalising can divide by the sum of
+# gates, or by its square in the gradient. Above the second it is 1 to the last bit.
+LOWEST, HIGHEST = -40.0, 80.0
 
 
 @intrinsic
@@ -61,7 +61,9 @@ def _exp(builder: Any, x: Any, kind: Lanes) -> Any:
     first = round(log(2) * 2**14) / 2**14
     rest = x
     for part in (first, _LOG_2_REST):
-        rest = builder.fsub(rest, builder.fmul(n, _filled(x.type, part), flags=_FLAGS), flags=_FLAGS)
+        rest = builder.fsub(
+            rest, builder.fmul(n, _filled(x.type, part), flags=_FLAGS), flags=_FLAGS
+        )
     result = _filled(x.type, 1 / factorial(terms))
     for power in reversed(range(terms)):
         product = builder.fmul(result, rest, flags=_FLAGS)
@@ -75,7 +77,7 @@ def _exp(builder: Any, x: Any, kind: Lanes) -> Any:
 
 
 # log 2 - round(log 2 * 2^14) / 2^14, whose difference of floats would lose digits.
-_LOG_2_REST = 1.1730463525082348e-05
+_LOG_2_REST = -2.908897130469058e-05
 
 
 def _filled(kind: Any, number: Any) -> Any:
