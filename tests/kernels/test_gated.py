@@ -58,7 +58,9 @@ def values_and_gradients(function, *leaves):
     loss = (out * noise(*out.shape, seed=2, dtype=out.dtype)).sum()
     loss = loss + (state * noise(*state.shape, seed=3, dtype=out.dtype)).sum()
     grads = torch.autograd.grad(loss, leaves, allow_unused=True)
-    zeros = [torch.zeros_like(leaf) if g is None else g for g, leaf in zip(grads, leaves)]
+    zeros = [
+        torch.zeros_like(leaf) if g is None else g for g, leaf in zip(grads, leaves, strict=True)
+    ]
     return out.detach(), state.detach(), *zeros
 
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
