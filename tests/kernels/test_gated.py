@@ -12,7 +12,8 @@ from torch.testing import assert_close
 
 import edgewise as ew
 from edgewise.kernels.backend import plain_kernels
-from edgewise.kernels.gated import NORMALIZATIONS, edge_sum, gated_sum, gates, weighted_sum
+from edgewise.kernels.gated import NORMALIZATIONS, gated_sum
+from edgewise.kernels.gated_pieces import edge_sum, gates, weighted_sum
 from edgewise.kernels.incidence import Incidence
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}

@@ -9,6 +9,10 @@ from jaxtyping import Int
 from numba import njit
 from torch import Tensor
 
+from edgewise.core.errors import EdgewiseError
+
+MOST = 2**31  # what a 32-bit place can tell
+
 
 class Side(NamedTuple):
     """The edges of each node at one of their ends, in CSR form."""
@@ -42,6 +46,11 @@ class Incidence:
 
 
 def _by(end: Tensor, far: Tensor, num_nodes: int) -> Side:
+    if max(len(end), num_nodes) >= MOST:
+        raise EdgewiseError(
+            f"a graph of {num_nodes:,} nodes and {len(end):,} edges is too large for the compiled "
+            f"kernels, which count below {MOST:,}; use a part of it"
+        )
     start = torch.zeros(num_nodes + 1, dtype=torch.int64)
     edge = torch.empty(len(end), dtype=torch.int32)
     other = torch.empty_like(edge)
