@@ -4,6 +4,8 @@ Every edge has ``channels`` gates between 0 and 1, the sigmoid of its state. Mes
 column ``f`` goes through gate ``f % channels``.
 """
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -68,7 +70,7 @@ def _doubly_stochastic(incidence: Incidence, gate: Tensor, message: Tensor) -> T
     return _by_gate(pooled + weighted_sum(incidence, gate, pooled), scale)
 
 
-_SUMS = {
+_SUMS: dict[str, Callable[[Incidence, Tensor, Tensor], Tensor]] = {
     "none": weighted_sum,
     "row": _row,
     "symmetric": _symmetric,
