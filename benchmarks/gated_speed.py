@@ -31,7 +31,7 @@ from edgewise.kernels.gated import NORMALIZATIONS, gated_sum
 from edgewise.nn.layers.gated import GatedChannelConv
 
 WIDTH, BATCH, BATCHES, TURNS, AIM = 128, 64, 10, 7, 0.5
-RIVALS = ("none", "row")
+RIVALS, FEW = ("none", "row"), 32
 
 
 class PygGated(MessagePassing):
@@ -68,9 +68,11 @@ Inputs = list[Tensor]
 Function = Callable[..., tuple[Tensor, Tensor]]
 
 
-def layer_of(layer: nn.Module, batch: Batch, **options: bool) -> Callable[[], None]:
+def layer_of(
+    layer: nn.Module, batch: Batch, edge_dim: int = WIDTH, **options: bool
+) -> Callable[[], None]:
     """A step through the whole layer."""
-    x, edge_attr = leaf(batch.x.size(0), WIDTH), leaf(batch.edge_attr.size(0), WIDTH)
+    x, edge_attr = leaf(batch.x.size(0), WIDTH), leaf(batch.edge_attr.size(0), edge_dim)
 
     def run() -> tuple[Tensor, Tensor]:
         return layer(x, batch.edge_index, edge_attr, **options)
@@ -128,12 +130,19 @@ def contenders(normalize: str, batch: Batch) -> dict[str, Callable[[], None]]:
     return steps
 
 
+def few_channels(batch: Batch) -> Callable[[], None]:
+    """Another network: each channel is shared by several columns, and the edge state is narrow."""
+    layer = GatedChannelConv(WIDTH, WIDTH, FEW, channels=FEW)
+    return layer_of(layer, batch, edge_dim=FEW, return_edges=True)
+
+
 def main() -> None:
     set_num_threads(1)
     torch.manual_seed(0)
     times: dict[str, list[float]] = defaultdict(list)
     for batch in batches():
         steps = {n: run for name in NORMALIZATIONS for n, run in contenders(name, batch).items()}
+        steps[f"ours, none, layer of {FEW} channels"] = few_channels(batch)
         for turn in range(TURNS + 1):
             for name, run in steps.items():
                 start = time.process_time()
