@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import edgewise as ew
+from edgewise.core.errors import EdgewiseError
 from edgewise.kernels.backend import plain_kernels
 from edgewise.kernels.gated import NORMALIZATIONS, gated_sum
 from edgewise.kernels.gated_pieces import edge_sum, gates, weighted_sum
@@ -237,3 +238,10 @@ def test_both_sides_of_an_incidence_list_every_edge_once_under_its_end(incidence
         assert edge.sort().values.tolist() == list(range(incidence.num_edges))
         assert torch.equal(near[edge], nodes)
         assert torch.equal(far[edge], side.far.long())
+
+
+def test_more_edges_than_the_kernels_can_count_are_refused(monkeypatch):
+    monkeypatch.setattr("edgewise.kernels.incidence.MOST", 8)
+    with pytest.raises(EdgewiseError, match="6 nodes and 8 edges is too large"):
+        _ = random_multigraph(6, 8).by_target
+    assert len(random_multigraph(6, 7).by_target.edge) == 7
