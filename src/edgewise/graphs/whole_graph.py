@@ -46,6 +46,9 @@ class WholeGraph:
         """The whole graph, with some rows wanted, or all."""
         return self._whole.wanting(None if rows is None else rows.to(self.device))
 
+    def steps(self, rows: int, batch_size: int) -> int:
+        return 1
+
     def training_batches(self, rows: Tensor, batch_size: int) -> Iterator[tuple[Tensor, Batch]]:
         """A step on the whole graph is an epoch."""
         yield rows, self.batch(rows)

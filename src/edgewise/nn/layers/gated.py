@@ -1,5 +1,6 @@
 """Convolution along learnt edge channels, which adapt from layer to layer."""
 
+from collections.abc import Hashable
 from typing import Any
 
 import torch
@@ -7,13 +8,16 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.graphs.features import SparseFeatures
+from edgewise.core.settings import ModelSettings
+from edgewise.graphs.batch import Edges
+from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.kernels.gated import NORMALIZATIONS, gated_sum
 from edgewise.kernels.incidence import Incidence
-from edgewise.nn.layers.base import Features
+from edgewise.nn.edge_state import EdgeState
+from edgewise.nn.layers.layer import Layer, LayerShape
 
 
-class GatedChannelConv(nn.Module):
+class GatedChannelConv(Layer):
     r"""Convolution along edge channels that are learnt gates, as in `GatedGCN
     <https://arxiv.org/abs/1711.07553>`_.
 
@@ -57,6 +61,10 @@ class GatedChannelConv(nn.Module):
     from top to bottom, their ``bias``, and ``edge_weight``, :math:`C`.
     """
 
+    settings = frozenset({"normalize", "channels"})
+    takes_sparse_features = True
+    has_edge_state = True
+
     def __init__(
         self,
         in_channels: int,
@@ -90,6 +98,7 @@ class GatedChannelConv(nn.Module):
         self.in_channels, self.out_channels = in_channels, out_channels
         self.edge_dim, self.channels = edge_dim, channels
         self.normalize, self.flow = normalize, flow
+        self.out_width, self.edge_width, self.hands_on = out_channels, channels, True
         rows = 2 * channels + 2 * out_channels
         self.weight = nn.Parameter(torch.empty(rows, in_channels))
         self.bias = nn.Parameter(torch.empty(rows)) if bias else None
@@ -97,6 +106,29 @@ class GatedChannelConv(nn.Module):
             None if edge_dim is None else nn.Parameter(torch.empty(channels, edge_dim))
         )
         self.reset_parameters()
+
+    @classmethod
+    def build(cls, shape: LayerShape, settings: ModelSettings) -> "GatedChannelConv":
+        channels = None if shape.is_head else settings.channels or None
+        layer = cls(
+            *(shape.in_channels, shape.out_channels, shape.edge_channels, settings.normalize),
+            channels=channels,
+        )
+        layer.hands_on = not shape.last
+        return layer
+
+    @property
+    def edge_key(self) -> Hashable:
+        return "incidence", self.flow
+
+    def prepare(self, edges: Edges) -> Incidence:
+        return self.incidence(edges.edge_index, edges.num_nodes)
+
+    def advance(self, x: Features, edges: EdgeState) -> tuple[Tensor, EdgeState | None]:
+        if not self.hands_on:
+            return self.propagate(x, edges.prepared, edges.features), None
+        out, state = self.propagate(x, edges.prepared, edges.features, return_edges=True)
+        return out, edges.updated(state)
 
     def reset_parameters(self) -> None:
         """Draw new weights as ``torch.nn.Linear`` does, and zero the bias."""
