@@ -9,13 +9,14 @@ ifneq ($(wildcard ../shared/data),)
 export EDGEWISE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test check format benchmarks tables clean
+.PHONY: help setup demo test check format attack benchmarks tables clean
 
 help:
 	@echo "make demo        train EGNN(C) on Cora and write a report"
 	@echo "make test        run the tests"
 	@echo "make check       lint, types and tests"
 	@echo "make format      format the code"
+	@echo "make attack      damage 100,000 files, kill 200 commands, write benchmarks/results/attack.json"
 	@echo "make benchmarks  run every benchmark and write benchmarks/results/*.json"
 	@echo "make tables      write the tables of README and docs from the results, and stage both"
 	@echo "make clean       remove the virtual environment and caches"
@@ -44,6 +45,9 @@ check: setup
 format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+attack: setup
+	OMP_NUM_THREADS=1 $(BIN)/python tests/attack/campaign.py --cases 100000 --kills 200
 
 benchmarks: setup
 	$(BIN)/python benchmarks/epoch.py

@@ -9,7 +9,7 @@ dropout 0.6, as their documentation writes them: node features are dense there, 
 us, for that is how we keep features that are mostly zero. The third rival, "CSR GCN", is what an
 expert would write in torch alone: the same GCN as products with torch.sparse CSR matrices, sparse
 node features included, normalised once. All run in one process and take turns of a few epochs, so
-that a busy moment of the machine meets each; times are medians, the first epoch of a turn left
+that a busy moment of the machine slows each; times are medians, the first epoch of a turn left
 out, and only the ratios mean anything.
 Peak memory is that of a process of its own, Python and torch included.
 Writes benchmarks/results/epoch.json if all data sets are measured.

@@ -19,13 +19,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from edgewise.data.molecules import learn_featurizer
+from edgewise.data.packed import Batch, pack
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.molecule_tables import read_named
-from edgewise.data.molecules import learn_featurizer
-from edgewise.data.packed import Batch, pack
 from edgewise.kernels.backend import set_num_threads
 from edgewise.kernels.gated import NORMALIZATIONS, gated_sum
 from edgewise.nn.layers.gated import GatedChannelConv

@@ -24,7 +24,7 @@ from edgewise.kernels.backend import set_num_threads
 from edgewise.nn.layers import ChannelAttention
 from edgewise.paper.experiments import Data, Experiment, load_data, make_problem, scores
 from edgewise.paper.printed import CITATION, SPLITS
-from edgewise.training import Fitting, make_trainer
+from edgewise.training import Fitting, Trainer, make_trainer
 
 RESULTS = Path(__file__).parent / "results" / "readings.jsonl"
 SEEDS = range(100, 104)  # the tables use seeds and splits 0 to 19
@@ -34,11 +34,17 @@ OURS = "as we read it"
 class UnweightedValidation(Fitting):
     """Stops by the plain validation loss, whatever the training loss weighs."""
 
-    def _validated(self) -> tuple[float, float]:
-        weight, self.trainer.weight = self.trainer.weight, None
-        found = super()._validated()
-        self.trainer.weight = weight
-        return found
+    def __init__(self, trainer: Trainer) -> None:
+        super().__init__(trainer)
+        validate = trainer.validate
+
+        def unweighted() -> tuple[float, float]:
+            weight, trainer.weight = trainer.weight, None
+            found = validate()
+            trainer.weight = weight
+            return found
+
+        trainer.validate = unweighted
 
 
 def best_weights(fitting: Fitting) -> None:
@@ -72,7 +78,7 @@ def stop_like_gat(fitting: Fitting) -> None:
     """Go on while loss or accuracy gets better, keep the weights where both were at their best."""
     best = {}
     lowest, highest, waited = float("inf"), 0.0, 0
-    while waited < fitting.recipe.patience and len(fitting.history) < fitting.recipe.epochs:
+    while waited < fitting.settings.patience and len(fitting.history) < fitting.settings.epochs:
         epoch = fitting.step()
         loss, accuracy = epoch.validation_loss, epoch.validation_score
         if loss <= lowest and accuracy >= highest:
@@ -212,11 +218,10 @@ def run(job: Job) -> dict[str, Any]:
     if isinstance(data, Graph):
         data = reading.change(data)
     experiment = Experiment(job.dataset, job.split, "random", job.row, job.seed)
-    recipe = replace(experiment.recipe, **reading.settings)
-    problem = make_problem(recipe, data)
-    fitting = reading.fitting(make_trainer(problem, recipe))
+    problem = make_problem(experiment.settings.changed(**reading.settings), data)
+    fitting = reading.fitting(make_trainer(problem))
     reading.train(fitting)
-    predicted = problem.task.meaning(fitting.trainer.outputs()).numpy()
+    predicted = problem.task.decode(fitting.trainer.outputs()).numpy()
     return {**vars(job), **scores(problem, predicted)}
 
 

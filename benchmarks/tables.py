@@ -1,4 +1,4 @@
-"""Write the tables of README.md and docs/reproduction.md from benchmarks/results.
+"""Write the tables of README.md, docs/reproduction.md and docs/reliability.md from the results.
 
     python benchmarks/tables.py
     python benchmarks/tables.py --check  # write nothing; fail where a table is not up to date
@@ -103,13 +103,37 @@ def _mean_and_std(dataset: str, scores: list[float]) -> str:
     return mean if found.runs else "none"
 
 
+def attack_table() -> str:
+    if not (RESULTS / "attack.json").exists():
+        return NOT_RUN
+    result = json.loads((RESULTS / "attack.json").read_text())
+    columns = ("kills", "lost", "different", "half_written", "orphans")
+    kills = result.get("kills", {})
+    total = {name: sum(row[name] for row in kills.values()) for name in columns}
+    lines = [
+        "| command | kills | lost | different | half-written | orphans |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for name, row in {**kills, "all": total}.items():
+        lines.append(f"| {name} | " + " | ".join(f"{row[column]:,}" for column in columns) + " |")
+    fuzz = result.get("fuzz")
+    if fuzz:
+        failed = "none" if not fuzz["failures"] else "some"
+        lines += [
+            "",
+            f"{fuzz['cases']:,} damaged files were read; {failed} ended neither in success nor "
+            "in one sentence.",
+        ]
+    return "\n".join(lines)
+
+
 def network_sizes() -> dict[str, Size]:
     """The sizes of the citation networks as they were last counted."""
     return {name: tuple(size) for name, size in json.loads(SIZES.read_text()).items()}
 
 
 def count_again() -> None:
-    """Count the networks that can be had here, and keep what is known of the others."""
+    """Count the networks that are available here, and keep what is known of the others."""
     sizes = network_sizes() | count_networks().sizes
     lines = (f"  {json.dumps(name)}: {json.dumps(size)}" for name, size in sizes.items())
     SIZES.write_text("{\n" + ",\n".join(lines) + "\n}\n")
@@ -134,6 +158,7 @@ def documents(runs: Path) -> dict[Path, dict[str, str]]:
             **{name: known_tables.get(name, NOT_RUN) for name in PAPER_TABLES},
             "readings": readings_table(runs),
         },
+        ROOT / "docs" / "reliability.md": {"attack": attack_table()},
     }
 
 

@@ -6,7 +6,7 @@ from torch.nn.functional import cross_entropy, elu
 import edgewise as ew
 from edgewise.data.synthetic import direction_and_kind_graph
 
-graph, ceilings = direction_and_kind_graph(1000)  # labels hang on direction and kind of the edges
+graph, ceilings = direction_and_kind_graph(1000)  # labels depend on direction and kind of edges
 data = ew.to_pyg(graph)
 data.edge_index, data.edge_attr = ew.directed_channels(data.edge_index, data.edge_attr)
 

@@ -35,6 +35,6 @@ with TemporaryDirectory() as folder:
     labelled = (graph.y >= 0).nonzero()[:, 0]
     print(random_split(labelled, "dense", seed=0))  # Split(train=2, validation=1, test=0)
 
-    reader.save(Path(folder, "reader.json"))  # next month's tables, read as these were
+    reader.save(Path(folder, "reader.json"))  # to read new tables in the same way
     again, _ = load_graph_reader(Path(folder, "reader.json")).read(nodes, edges)
     print(bool((again.x == graph.x).all()))  # True

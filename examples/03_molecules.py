@@ -1,12 +1,12 @@
-"""Molecules: a CSV of SMILES and measurements in, packed batches out, bad rows listed."""
+"""Molecules: a CSV of SMILES and measurements in, batches of graphs out, invalid rows listed."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import edgewise as ew
+from edgewise.data.featurizers import PaperFeaturizer, pack
 from edgewise.data.molecule_splits import scaffold_split
 from edgewise.data.molecule_tables import read_molecules, read_structures
-from edgewise.data.molecules import learn_featurizer
-from edgewise.data.packed import pack
 
 CSV = """name,smiles,logp,soluble
 ethanol,CCO,-0.31,1
@@ -20,19 +20,19 @@ cyclohexane,C1CCCCC1,3.44,0
 
 with TemporaryDirectory() as folder:
     Path(folder, "molecules.csv").write_text(CSV)
-    table = read_molecules(Path(folder, "molecules.csv"), targets=["logp", "soluble"])
-    codes, invalid = read_structures(table, on_invalid="skip")
-    for bad in invalid:
-        print(f"line {bad.line}: {bad.reason}")  # line 5: not a SMILES that RDKit can parse
+    rows = read_molecules(Path(folder, "molecules.csv"))
+    codes, invalid = read_structures(rows, on_invalid="skip")
+    for row in invalid:
+        print(f"line {row.line}: {row.reason}")  # line 5: not a SMILES that RDKit can parse
 
     split = scaffold_split(codes.smiles, (0.6, 0.2, 0.2))
     print(split)  # Split(train=4, validation=1, test=1)
 
-    featurizer = learn_featurizer(codes, split.train, threshold=0)  # training rows alone
-    molecules = pack(codes, featurizer, table.targets, table.target_names)
+    settings = ew.make_settings("graph", directed=False, pair_threshold=0).model
+    featurizer = PaperFeaturizer.learn(codes, split.train.numpy(), settings)  # training rows alone
     print(featurizer.channel_names[:3])  # ('C-C', 'C-O', 'other pair')
 
+    molecules = pack(codes, featurizer)  # a GraphSet: flat arrays with offsets
     batch = molecules.batch(split.train)  # one block-diagonal graph
-    print(batch.num_graphs, list(batch.x.shape), list(batch.edge_attr.shape))
-    # 4 [21, 25] [36, 10]
-    print(batch.y[2].tolist())  # [nan, 1.0]
+    print(batch, list(batch.edge_attr.shape))  # Batch(nodes=21, edges=36, graphs=4) [36, 10]
+    print(rows.table.numbers("logp")[codes.rows][2])  # nan

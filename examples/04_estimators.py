@@ -1,4 +1,4 @@
-"""Estimators: molecules and nodes with the manners of scikit-learn."""
+"""Estimators: molecules and nodes with the API of scikit-learn."""
 
 import numpy as np
 import torch
@@ -30,6 +30,6 @@ graph = ew.Graph(torch.eye(60), torch.from_numpy(np.unique(edges, axis=1)))
 nodes = ew.NodeClassifier(graph=graph, epochs=20, hidden=16)
 print(cross_val_score(nodes, np.arange(60), side, cv=3).mean() > 0.9)  # True
 
-# Seven labels are told; of the other nodes, features and edges alone are seen.
+# Seven nodes are labelled; of the others, fit sees features and edges alone.
 nodes.fit([0, 1, 2, 3, 57, 58, 59], ["left"] * 4 + ["right"] * 3)
 print(nodes.predict([20, 40]), nodes.predict_proba([20, 40]).shape)  # ['left' 'right'] (2, 2)

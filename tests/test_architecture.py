@@ -1,4 +1,4 @@
-"""Data flows one way, so imports do too; importing is light; nothing is unpickled."""
+"""Data flows one way, so imports do too; names are looked up; nothing is unpickled."""
 
 import ast
 import shutil
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import edgewise
+from edgewise.core.registries import LAYERS, TASKS, UNITS
 
 SOURCE = Path(edgewise.__file__).parent
 ORDER = [
-    "core", "kernels", "graphs", "nn", "data", "tasks", "metrics", "problems", "training",
-    "fitted", "predictions", "runs", "estimators", "tuning", "plots", "report", "jobs", "paper",
-    "cli", "__main__",
+    "core", "kernels", "graphs", "nn", "data", "tasks", "units", "training", "report", "runs",
+    "estimators", "tuning", "paper", "cli", "__main__",
 ]  # fmt: skip
 # Read by everybody, and imports nothing itself.
 FREE = {"__version__"}
@@ -65,7 +65,7 @@ def test_every_module_has_its_place_in_the_flow():
     [
         ("nn/operators.py", "from edgewise.data.splits import Split"),
         ("nn/operators.py", "import edgewise.training"),
-        ("graphs/graph.py", "from edgewise import NodeModel"),
+        ("graphs/graph.py", "from edgewise import ChannelNetwork"),
         ("kernels/pattern.py", "from edgewise.graphs.features import SparseFeatures"),
         ("kernels/pattern.py", "from ..nn import ChannelConv"),
         ("data/store.py", "def later():\n    from edgewise.training import Trainer"),
@@ -77,8 +77,95 @@ def test_a_wrong_import_is_caught(file, line, tmp_path):
     copy = tmp_path / "edgewise"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     (copy / file).write_text((copy / file).read_text() + f"\n{line}\n")
-    assert len(wrong_imports(copy)) == 1
-    assert wrong_imports(copy)[0].startswith(file)
+    (wrong,) = wrong_imports(copy)
+    assert wrong.startswith(file)
+
+
+NAMES = {*UNITS, *TASKS, *LAYERS}
+# Words that mean other things, too: they count beside something that holds such a name.
+AMBIGUOUS = {"node", "graph"}
+HOLDERS = {"kind", "name", "unit", "task", "layer", "form"}
+# Tables of a graph may be read for labels before there are tasks.
+BEFORE_TASKS = {"data/labels.py"}
+
+
+def words(node):
+    """The strings of an operand: itself, or those of a list."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return {node.value}
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return {word for item in node.elts for word in words(item)}
+    return set()
+
+
+def holds_a_name(node):
+    word = {ast.Attribute: "attr", ast.Name: "id"}.get(type(node), "")
+    word = getattr(node, word, "")
+    return word in HOLDERS or word.endswith("_name")
+
+
+def branches(tree):
+    """Comparisons with the name of a unit, a task or a layer."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            operands = [node.left, *node.comparators]
+            found = {word for operand in operands for word in words(operand)} & NAMES
+            if found - AMBIGUOUS or (found and any(map(holds_a_name, operands))):
+                yield ast.unparse(node)
+        elif isinstance(node, ast.Match):
+            patterns = [p for case in node.cases for p in ast.walk(case.pattern)]
+            values = [p.value for p in patterns if isinstance(p, ast.MatchValue)]
+            found = {word for value in values for word in words(value)} & NAMES
+            if found - AMBIGUOUS or (found and holds_a_name(node.subject)):
+                yield f"match {ast.unparse(node.subject)}"
+
+
+def branching(root):
+    """A line for each branch on a name that should be looked up."""
+    return [
+        f"{path.relative_to(root)}: {line}"
+        for path in sorted(root.rglob("*.py"))
+        if path.relative_to(root).as_posix() not in BEFORE_TASKS
+        for line in branches(ast.parse(path.read_text()))
+    ]
+
+
+def test_units_tasks_and_layers_are_looked_up_never_compared():
+    assert branching(SOURCE) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if task.name == 'regression': pass",
+        "if 'multilabel' != kind: pass",
+        "x = settings.layer in ('attention', 'mine')",
+        "x = layer not in {'conv'}",
+        "if problem.unit.name == 'node': pass",
+        "if unit_name == 'graph': pass",
+        "match task.name:\n    case 'classification' | 'mine': pass",
+        "match unit:\n    case 'node': pass",
+        "assert anything == 'attention'",
+    ],
+)
+def test_a_comparison_with_a_name_is_caught(line, tmp_path):
+    (tmp_path / "planted.py").write_text(f"{line}\n")
+    assert len(branching(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if key != 'graph': pass",
+        "match element:\n    case 'node': pass",
+        "if task.name == other.name: pass",
+        "task = TASKS['regression']",
+        "if name == 'paper': pass",
+    ],
+)
+def test_a_word_that_only_looks_like_a_name_is_none(line, tmp_path):
+    (tmp_path / "fine.py").write_text(f"{line}\n")
+    assert branching(tmp_path) == []
 
 
 UNPICKLERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve"}

@@ -1,7 +1,8 @@
-"""The examples in the docstrings run and print what they say."""
+"""The examples in docstrings and documentation run and print what they say."""
 
 import ast
 import doctest
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 import torch
 
 import edgewise
+from edgewise.core.errors import EdgewiseError
+from edgewise.report import panels
 
 SOURCE = Path(edgewise.__file__).parent
 WITH_EXAMPLES = sorted(path for path in SOURCE.rglob("*.py") if ">>>" in path.read_text())
@@ -40,5 +43,45 @@ def test_examples_print_what_they_say(path):
 
 def test_the_public_layers_have_examples():
     written = {str(path.relative_to(SOURCE)) for path in WITH_EXAMPLES}
-    assert {"layers/convolution.py", "layers/attention.py", "channels.py"} <= written
-    assert {"graph.py", "models.py"} <= written
+    assert {"nn/layers/convolution.py", "nn/layers/attention.py", "nn/network.py"} <= written
+    assert {"graphs/channels.py", "graphs/graph.py", "graphs/batch.py"} <= written
+
+
+DOCS = Path(__file__).parents[1] / "docs"
+NODES = [
+    f"f{i},{i * 7 % 50},{'DE' if i % 2 else 'FR'},{'low' if i % 3 else 'high'}" for i in range(20)
+]
+EDGES = [f"f{i},f{(i + 3) % 20},{i + 1}" for i in range(20)]
+MOLECULES = [f"{'C' * n}{end},{n / 2}" for n in range(1, 8) for end in ("O", "N")]
+
+
+@pytest.fixture
+def files_of_the_docs(tmp_path, monkeypatch):
+    """The files that the pages name, in a folder of their own."""
+    for place, lines in {
+        "my_graph/nodes.csv": ["id,employees,country,risk", *NODES],
+        "my_graph/edges.csv": ["source,target,amount", *EDGES],
+        "molecules.csv": ["smiles,logp", *MOLECULES],
+    }.items():
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text("\n".join(lines) + "\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("edgewise.report.panels.PANELS", dict(panels.PANELS))
+    edgewise.train("my_graph", "runs/cora", target="risk", epochs=2, hidden=4)
+
+
+@pytest.mark.slow
+@pytest.mark.dataset
+@pytest.mark.parametrize("name", ["data", "estimators", "report"])
+def test_the_code_of_a_page_runs_and_prints_its_comments(name, files_of_the_docs, capsys):
+    blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / f"{name}.md").read_text(), re.M | re.S)
+    namespace: dict[str, object] = {}
+    try:
+        for block in blocks:
+            exec(block, namespace)
+    except EdgewiseError as error:
+        if "is unavailable" not in str(error):
+            raise
+        pytest.skip(str(error))
+    comments = re.findall(r"^print\(.*\)  # (.*)$", "\n".join(blocks), re.M)
+    assert capsys.readouterr().out.splitlines() == comments

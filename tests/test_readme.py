@@ -45,7 +45,7 @@ def test_the_tables_here_and_in_the_docs_are_those_of_the_results(tmp_path):
 def test_the_sizes_in_the_docs_are_those_of_the_data():
     counted = count_networks()
     if not counted.sizes:
-        pytest.skip(f"no network can be had: {counted.unavailable}")
+        pytest.skip(f"no network is available: {counted.unavailable}")
     kept = json.loads((ROOT / "benchmarks" / "results" / "networks.json").read_text())
     assert {name: tuple(kept[name]) for name in counted.sizes} == counted.sizes
 
@@ -85,7 +85,7 @@ def cora():
     try:
         return load_citation("cora")
     except EdgewiseError as error:
-        pytest.skip(f"Cora cannot be had: {error}")
+        pytest.skip(f"Cora is unavailable: {error}")
 
 
 @pytest.mark.dataset

@@ -1,6 +1,6 @@
 """``python -m edgewise``: the command line."""
 
-from edgewise.cli.app import main
+from edgewise.cli import main
 
 if __name__ == "__main__":
     main()

@@ -60,6 +60,12 @@ def test_help_names_every_command():
         (("evaluate", "nowhere"), "nowhere holds no model"),
         (("compare", "nowhere"), "nowhere is not the folder of a run"),
         (("report", "nowhere"), "nowhere is not the folder of a run"),
+        (
+            *(("check", "cora", "--pooling", "mean", "--smiles-column", "c", "--target", "t"),),
+            "the settings [target, smiles_column] do not apply here: cora is a citation network",
+        ),
+        (("train", "cora", "--pooling", "mean"), "the setting [pooling] does not apply here"),
+        (("check", "cora", "--device", "nonsense"), "the device 'nonsense' is unavailable here"),
         (("tune", "missing.csv"), "missing.csv is neither a data set nor a file"),
         (("reproduce", "--dataset", "coral"), "'coral' is not in the paper"),
     ],
@@ -89,6 +95,6 @@ def test_the_demo_falls_back_to_a_made_up_graph_where_no_data_can_be_had(tmp_pat
         PIP_FIND_LINKS=str(tmp_path),
     )
     assert done.returncode == 0, done.stderr
-    assert "Cora cannot be had" in done.stderr
-    assert "made-up graph" in done.stdout
+    assert "Cora is unavailable" in done.stderr
+    assert "synthetic graph" in done.stdout
     assert (tmp_path / "runs" / "demo" / "report.html").exists()

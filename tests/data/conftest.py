@@ -16,12 +16,12 @@ def own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def need():
-    """Skip a test, with the reason, where its data set cannot be had."""
+    """Skip a test, with the reason, where its data set is unavailable."""
 
     def check(name: str) -> None:
         try:
             open_files(name)
         except EdgewiseError as error:
-            pytest.skip(f"{name} cannot be had here: {error}")
+            pytest.skip(f"{name} is unavailable here: {error}")
 
     return check

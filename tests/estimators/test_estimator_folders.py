@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from toys import CARBONS, FAMILY, NODES, QUICK, RING, SMILES, bits
 
-from edgewise import MoleculeClassifier, MoleculeRegressor, NodeClassifier, make_recipe
+from edgewise import MoleculeClassifier, MoleculeRegressor, NodeClassifier, make_settings
 from edgewise.core.errors import EdgewiseError
 from edgewise.data.sources import find_source
-from edgewise.problems import open_problem
-from edgewise.runs import start_run, train_run
+from edgewise.runs.checkpoint import train_run
+from edgewise.runs.folder import start_run
+from edgewise.units.graph import GRAPH
+from edgewise.units.node import NODE
 
 
 def test_a_saved_estimator_predicts_the_same_bits_in_a_new_process(graph, tmp_path):
@@ -74,11 +76,10 @@ def molecule_run(tmp_path, columns, **settings):
         for row, text in enumerate(SMILES):
             cells = (column[row] for column in columns.values())
             writer.writerow([text, parts[row], *("" if c != c else c for c in cells)])
-    recipe = make_recipe("molecules", target=tuple(columns), split_column="part", **settings)
-    run = start_run(tmp_path / "run", find_source([str(path)]), recipe, "default", "edgewise train")
-    opened = open_problem(run.source, recipe)
-    predicted = train_run(run, opened).predict_problem(opened.problem).mean
-    return np.array(parts), predicted
+    source, columns = find_source([str(path)]), {"target": tuple(columns), "split_column": "part"}
+    resolved = make_settings("graph", implied=source.implied, **columns, **settings)
+    run = start_run(tmp_path / "run", source, resolved, "default", "edgewise train")
+    return np.array(parts), train_run(run, GRAPH.open(source, resolved)).prediction.mean
 
 
 def one_gap_in_five(values):
@@ -130,16 +131,17 @@ def test_nodes_give_the_bits_of_the_command_line(layer, tmp_path):
     lines = [f"{i},{(i + step) % 24},{i % 3 + 1}" for i in NODES for step in (1, 5)]
     (tmp_path / "edges.csv").write_text("\n".join(["source,target,weight", *lines, ""]))
     shared = {"epochs": 6, "hidden": 5, "patience": 2, "layer": layer, "seed": 1}
-    recipe = make_recipe("nodes", split_column="part", **shared)
+    settings = make_settings("node", split_column="part", **shared)
     source = find_source([str(tmp_path / "nodes.csv"), str(tmp_path / "edges.csv")])
-    run = start_run(tmp_path / "run", source, recipe, "default", "edgewise train")
-    opened = open_problem(source, recipe)
-    expected = train_run(run, opened).predict_problem(opened.problem).mean
+    run = start_run(tmp_path / "run", source, settings, "default", "edgewise train")
+    opened = NODE.open(source, settings)
+    expected = train_run(run, opened).prediction.mean
+    graph = opened.problem.data.graph
 
     train, stop = (np.flatnonzero(parts == name) for name in ("train", "validation"))
-    model = NodeClassifier(graph=opened.problem.graph, **shared)
+    model = NodeClassifier(graph=graph, **shared)
     model.fit(train, RING[train], validation=(stop, RING[stop]))
     assert bits(model.predict_proba()) == bits(expected)
-    loaded = NodeClassifier.load(tmp_path / "run", graph=opened.problem.graph)
+    loaded = NodeClassifier.load(tmp_path / "run", graph=graph)
     assert bits(loaded.predict_proba()) == bits(expected)
     assert loaded.classes_.tolist() == ["first", "second"]

@@ -45,7 +45,7 @@ def test_molecules_are_classified():
     assert model.classes_.tolist() == ["amine", "other"]
 
 
-def test_several_yes_or_no_labels_with_gaps_are_learnt():
+def test_several_binary_labels_with_gaps_are_learnt():
     y = np.stack([FAMILY == "amine", CARBONS > 3], axis=1).astype(float)
     y[:4, 1] = y[4:8, 0] = np.nan
     model = MoleculeClassifier(**LEARN, validation_fraction=0).fit(SMILES, y)
@@ -133,9 +133,9 @@ def test_a_validation_part_is_held_out_with_the_shares_of_the_classes(graph):
     seen = []
 
     class Watched(NodeClassifier):
-        def _fit_problem(self, problem, recipe, target):
+        def _fit_problem(self, problem, target):
             seen.append(problem.split)
-            return super()._fit_problem(problem, recipe, target)
+            return super()._fit_problem(problem, target)
 
     Watched(graph=graph, **QUICK, validation_fraction=0.25).fit(NODES, y)
     Watched(graph=graph, **QUICK, validation_fraction=0).fit(NODES, y)

@@ -1,8 +1,7 @@
-"""Estimators are made as scikit-learn's are: every knob is a parameter, and fit looks at them."""
+"""Estimators are made as scikit-learn's are: settings are parameters, and fit looks at them."""
 
 import inspect
 import re
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -10,18 +9,19 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_checks
 from toys import CARBONS, ESTIMATORS, SMILES
 
-from edgewise import MoleculeRegressor, NodeClassifier, Recipe, make_recipe
+from edgewise import MoleculeRegressor, NodeClassifier, make_settings
 from edgewise.core.errors import EdgewiseError
+from edgewise.core.settings import PART_OF
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_every_knob_of_model_and_training_is_a_parameter(estimator):
+def test_every_setting_of_model_and_training_is_a_parameter(estimator):
     parameters = inspect.signature(estimator).parameters
-    knobs = [k.name for k in fields(Recipe) if k.metadata["group"] in ("model", "training")]
+    settings = [name for name, part in PART_OF.items() if part in ("model", "training")]
     own = {"preset", "validation_fraction"}
-    own |= {"graph"} if estimator._kind == "nodes" else {"invalid"}
-    assert set(parameters) == {*knobs, *own}
-    assert all(parameters[name].default is None for name in knobs)
+    own |= {"graph"} if estimator._unit == "node" else {"invalid"}
+    assert set(parameters) == {*settings, *own}
+    assert all(parameters[name].default is None for name in settings)
     assert all(f"\n        {name}: " in estimator.__doc__ for name in parameters)
 
 
@@ -52,7 +52,8 @@ def test_a_parameter_that_does_not_exist_is_refused_at_once():
 
 def test_what_is_not_given_is_as_the_preset_says():
     model = MoleculeRegressor(preset="paper", epochs=1, depth=np.int64(1)).fit(SMILES, CARBONS)
-    assert model.fitted_.recipe == make_recipe("molecules", "paper", epochs=1, depth=1)
+    wanted = make_settings("graph", "paper", implied={"directed": False}, epochs=1, depth=1)
+    assert model.fitted_.settings == wanted
 
 
 def test_the_repr_shows_what_was_changed(graph):
@@ -66,10 +67,12 @@ def test_the_repr_shows_what_was_changed(graph):
     [
         ({"hidden": 0}, "hidden = 0 is out of range"),
         ({"hidden": "many"}, "hidden = 'many' is not a whole number"),
-        ({"layer": "magic"}, "layer = 'magic' is not known; choose one of conv, attention"),
+        ({"layer": "magic"}, "layer = 'magic' is unknown; choose one of conv, attention"),
+        ({"heads": 2}, "[heads] does not apply here: the layer is conv"),
+        ({"device": "tpu"}, "the device 'tpu' is unavailable here; choose one of"),
         ({"preset": "best"}, "there is no preset 'best'; choose one of default, paper"),
-        ({"directed": True}, "bonds have no direction"),
-        ({"weighted": True}, "a regression has no classes to weigh"),
+        ({"directed": True}, "[directed] does not apply here: this is a MoleculeRegressor"),
+        ({"weighted": True}, "[weighted] does not apply here: this is regression of [y]"),
         ({"validation_fraction": 1.5}, "validation_fraction = 1.5 is not a share"),
         ({"invalid": "skip"}, "invalid = 'skip' is not known; choose error or nan"),
     ],
@@ -82,7 +85,7 @@ def test_a_wrong_value_waits_until_fit_and_is_a_sentence(settings, sentence):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_predicting_before_fitting_is_refused(estimator, graph):
-    model = estimator(graph=graph) if estimator._kind == "nodes" else estimator()
+    model = estimator(graph=graph) if estimator._unit == "node" else estimator()
     with pytest.raises(NotFittedError):
         model.predict([0])
     with pytest.raises(NotFittedError):

@@ -63,7 +63,7 @@ def test_a_pipeline_ends_with_an_estimator(graph):
     plain = MoleculeRegressor(**QUICK).fit(SMILES, CARBONS)
     assert bits(pipeline.predict(SMILES)) == bits(plain.predict(SMILES))
     pipeline.set_params(moleculeregressor__hidden=6).fit(SMILES, CARBONS)
-    assert pipeline[-1].fitted_.recipe.hidden == 6
+    assert pipeline[-1].fitted_.settings.model.hidden == 6
     nodes = make_pipeline(FunctionTransformer(), NodeClassifier(graph=graph, **QUICK))
     assert 0 <= cross_val_score(nodes, NODES[:, None], RING, cv=2).mean() <= 1
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from math import sqrt
 
 import numba
@@ -19,7 +20,6 @@ from torch.nn.functional import elu
 from torch.testing import assert_close
 
 import edgewise as ew
-from edgewise.core.recipe import Architecture
 from edgewise.graphs import features
 from edgewise.kernels import attention, backend, lanes, outer, products
 from edgewise.kernels.activation import drop, elu_and_drop
@@ -31,6 +31,7 @@ from edgewise.kernels.dropout import (
     plain_kept,
 )
 from edgewise.kernels.pattern import stack
+from edgewise.nn.readouts import GraphReadout
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 groups = st.sampled_from([1, 2])
@@ -68,11 +69,11 @@ def assert_same(compiled, plain, *inputs):
 
 @njit
 def weighted_sum(rows, weight, out, count):
-    sums = lanes.nothing(rows, count)
+    sums = lanes.zeros(rows, count)
     for row in range(len(rows)):
-        sums = lanes.plus(sums, weight[row], lanes.load(sums, rows, row, 2))
+        sums = lanes.multiply_add(sums, weight[row], lanes.load(sums, rows, row, 2))
     lanes.store(sums, out, 1, 3)
-    return lanes.added_up(lanes.plus(lanes.nothing(rows, count), sums, sums))
+    return lanes.horizontal_sum(lanes.multiply_add(lanes.zeros(rows, count), sums, sums))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -90,10 +91,10 @@ def test_registers_hold_neighbouring_numbers(count, dtype):
 
 @njit
 def halves_exchanged(rows, out, count):
-    zero = lanes.nothing(rows, count)
-    both = lanes.side_by_side(lanes.load(zero, rows, 0, 0), lanes.everywhere(zero, 3))
-    lanes.fetch(rows, (1, 0))
-    other = lanes.side_by_side(lanes.second_half(both), lanes.times(2, lanes.first_half(both)))
+    zero = lanes.zeros(rows, count)
+    both = lanes.concatenate(lanes.load(zero, rows, 0, 0), lanes.broadcast(zero, 3))
+    lanes.prefetch(rows, (1, 0))
+    other = lanes.concatenate(lanes.high_half(both), lanes.multiply(2, lanes.low_half(both)))
     lanes.store(other, out, 0, 0)
 
 
@@ -185,7 +186,7 @@ def test_wide_products_agree_where_features_outgrow_the_caches(transposed, group
     channel = torch.randint(3, (4000,), generator=generator)
     pattern, _ = stack(row, column, channel, nodes, 3)
     z = noise(nodes, groups, 64, seed=1)
-    assert z.numel() * z.element_size() > products.NEAR
+    assert z.numel() * z.element_size() > products.CACHE_BYTES
     assert_same(
         lambda value, z: products.product(pattern, value, z, transposed=transposed),
         lambda value, z: products.plain_product(pattern, value, z, transposed=transposed),
@@ -398,16 +399,18 @@ def test_attention_and_pooling_give_the_same_bits_on_one_thread_and_two(material
     edge_index = torch.unique(edge_index, dim=1)
     x = torch.rand(90, 70) * (torch.rand(90, 70) < 0.9)  # many values a column: by rows
     assert x.count_nonzero() > features.ENTRIES_A_COLUMN * 70
-    settings = Architecture(layer="attention", hidden=4, dropout=0.3)
-    nodes = ew.NodeModel(70, 3, 1, settings)
-    for layer in nodes.layers:
-        layer.materialize = materialize
-    graphs = ew.GraphModel(70, 2, 1, settings)
-    batch = torch.arange(90) // 10
+    settings = ew.ModelSettings(layer="attention", hidden=4, dropout=0.3)
+    nodes = ew.ChannelNetwork(70, 3, 1, settings, direction="as_given")
+    for block in nodes.blocks:
+        block.layer.materialize = materialize
+    pooled = replace(settings, head="linear")
+    graphs = ew.ChannelNetwork(70, 2, 1, pooled, readout=GraphReadout(), direction="as_given")
+    many = ew.Batch.of(x, edge_index, graph=torch.arange(90) // 10)
+    whole = ew.Batch.of(ew.sparse_features(x), edge_index)
 
     def results():
         torch.manual_seed(0)
-        outs = nodes(ew.sparse_features(x), edge_index), graphs(x, edge_index, batch=batch)
+        outs = nodes(whole), graphs(many)
         leaves = [*nodes.parameters(), *graphs.parameters()]
         return *outs, *torch.autograd.grad(sum(out.pow(2).sum() for out in outs), leaves)
 

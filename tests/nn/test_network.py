@@ -266,6 +266,7 @@ def test_the_parameters_of_norms_are_not_regularised(norm):
     [
         ({"layer": "pool"}, r"layer = 'pool' is unknown; choose one of conv, attention"),
         ({"depth": 0}, r"depth = 0 is out of range; it must be at least 1"),
+        ({"heads": 2}, r"heads = 2, but a convolution has none; set layer = attention"),
         ({"layer": "attention", "heads": 2}, r"set heads = 1 or adapt = false"),
         ({"normalize": "softmax"}, r"normalize = 'softmax' is unknown"),
         ({"layer": "attention", "normalize": "gcn"}, r"normalize='gcn' is for convolution"),

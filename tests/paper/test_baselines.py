@@ -10,7 +10,7 @@ from rdkit import Chem
 from torch.testing import assert_close
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.recipe import make_recipe
+from edgewise.core.presets import make_settings
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.splits import given_split
 from edgewise.paper.baselines import forest
@@ -25,9 +25,11 @@ from edgewise.paper.baselines.weave_model import (
     WeaveModule,
     memberships,
 )
-from edgewise.problems import molecule_problem
-from edgewise.tasks import Task
+from edgewise.tasks.classification import Classification
+from edgewise.tasks.multilabel import Multilabel
+from edgewise.tasks.regression import Regression
 from edgewise.training import Fitting
+from edgewise.units.graph import molecule_problem
 
 SMILES = (
     *("CCO", "CCN", "CCCl", "c1ccccc1", "CC(=O)O", "CCCC", "C1CCCCC1", "c1ccncc1", "CC#N", "CBr"),
@@ -39,8 +41,8 @@ ODD = (
     *("C", "[Na+].CC(=O)[O-]", "c1ccc2ccccc2c1", "CCCCCCCCCC#N", "C[C@H](N)C(=O)O"),
     *("C1CCC2(CC1)OCCO2", "CC[Hg]CC", "OCC1CC1c1cc[nH]c1"),
 )
-REGRESSION = Task("regression", ("a",))
-LABELS = Task("multilabel", ("toxic", "bitter"))
+REGRESSION = Regression(("a",))
+LABELS = Multilabel(("toxic", "bitter"))
 
 
 @pytest.fixture(autouse=True)
@@ -53,9 +55,10 @@ def _few_trees_and_one_thread(monkeypatch):
 
 
 def problem_of(task, truth, train=range(15), validation=(), test=range(15, 20), **settings):
-    recipe = make_recipe("molecules", "paper", **{**WEAVE, **settings})
+    implied = {"directed": False}
+    wanted = make_settings("graph", "paper", implied=implied, **{**WEAVE, **settings})
     rows = given_split(list(train), list(validation), list(test))
-    return molecule_problem(read_smiles(SMILES), task, truth, rows, recipe), recipe
+    return molecule_problem(read_smiles(SMILES), task, truth, rows, wanted)
 
 
 def labels():
@@ -73,8 +76,7 @@ def weave(pairs, outputs=3, **options):
 
 
 def outputs_of(model, pairs, rows):
-    b = pairs.batch(rows)
-    return model(b.x, b.edge_index, b.edge_attr, b.graph, b.num_graphs)
+    return model(pairs.batch(rows))
 
 
 def test_fingerprints_tell_what_lies_within_two_bonds():
@@ -86,37 +88,37 @@ def test_fingerprints_tell_what_lies_within_two_bonds():
     assert (fingerprints(["C" * 12]) == fingerprints(["C" * 13])).all()
 
 
-@pytest.mark.parametrize("task", [REGRESSION, LABELS], ids=lambda task: task.kind)
+@pytest.mark.parametrize("task", [REGRESSION, LABELS], ids=lambda task: task.name)
 def test_a_forest_learns_from_training_rows_alone(task):
     truth = labels()[:, : task.width]
-    first = fit_forest(problem_of(task, truth)[0], seed=0)
+    first = fit_forest(problem_of(task, truth), seed=0)
     changed = truth.clone()
     changed[15:] = 1 - changed[15:]
-    assert (fit_forest(problem_of(task, changed)[0], seed=0) == first).all()
+    assert (fit_forest(problem_of(task, changed), seed=0) == first).all()
     changed[:15] = 1 - changed[:15]
-    assert (fit_forest(problem_of(task, changed)[0], seed=0) != first).any()
+    assert (fit_forest(problem_of(task, changed), seed=0) != first).any()
 
 
 def test_a_forest_leaves_out_unknown_labels():
-    with_gaps = fit_forest(problem_of(LABELS, labels())[0], seed=0)
+    with_gaps = fit_forest(problem_of(LABELS, labels()), seed=0)
     rows = [0, 1, 2, *range(7, 15)]
-    without = fit_forest(problem_of(LABELS, labels(), train=rows)[0], seed=0)
+    without = fit_forest(problem_of(LABELS, labels(), train=rows), seed=0)
     assert (with_gaps[:, 0] == without[:, 0]).all()
     assert (with_gaps[:, 1] != without[:, 1]).any()
 
 
 def test_a_seed_repeats_a_forest_on_any_number_of_processors():
-    problem, _ = problem_of(LABELS, labels())
+    problem = problem_of(LABELS, labels())
     first = fit_forest(problem, seed=3)
     assert (fit_forest(problem, seed=3, jobs=2) == first).all()
     assert (fit_forest(problem, seed=4) != first).any()
 
 
 def test_a_forest_gives_probabilities_of_every_class_even_of_one_it_never_saw():
-    task = Task("classification", ("kind",), ("ring", "chain", "unseen"))
+    task = Classification(("kind",), ("ring", "chain", "unseen"))
     truth = torch.tensor(["1" not in text for text in SMILES]).long()
     truth[0], truth[19] = -1, 2
-    probability = fit_forest(problem_of(task, truth, train=range(1, 15))[0], seed=0)
+    probability = fit_forest(problem_of(task, truth, train=range(1, 15)), seed=0)
     assert probability.shape == (20, 3)
     assert_close(probability.sum(axis=1), np.ones(20))
     assert (probability[:, 2] == 0).all()
@@ -126,7 +128,7 @@ def test_a_forest_gives_probabilities_of_every_class_even_of_one_it_never_saw():
 def test_a_label_with_one_value_in_training_has_probability_0_or_1():
     truth = labels()
     truth[:15, 0], truth[:15, 1] = 0, 1
-    predicted = fit_forest(problem_of(LABELS, truth)[0], seed=0)
+    predicted = fit_forest(problem_of(LABELS, truth), seed=0)
     assert (predicted == [0, 1]).all()
 
 
@@ -134,7 +136,7 @@ def test_a_label_that_no_training_row_knows_is_named():
     truth = labels()
     truth[:15, 1] = math.nan
     with pytest.raises(EdgewiseError, match=r"'bitter'.*another split"):
-        fit_forest(problem_of(LABELS, truth)[0], seed=0)
+        fit_forest(problem_of(LABELS, truth), seed=0)
 
 
 def slow_pair(molecule, i, j):
@@ -226,7 +228,7 @@ def test_a_pair_is_the_same_from_both_ends(random_pairs):
 def test_the_order_of_atoms_does_not_matter(pooling):
     pairs = pack_pairs(["CC(=O)Oc1ccccc1C(=O)O.[Na+]"])
     model = weave(pairs, pooling=pooling)
-    molecule = Chem.MolFromSmiles(pairs.smiles[0])
+    molecule = Chem.MolFromSmiles(pairs.ids[0])
     expected = outputs_of(model, pairs, [0])
     for first in range(molecule.GetNumAtoms()):
         other = Chem.MolToSmiles(molecule, rootedAtAtom=first, canonical=False)
@@ -276,23 +278,21 @@ def test_a_lone_atom_can_be_trained_on():
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
 
 
-@pytest.mark.parametrize("task", [REGRESSION, LABELS], ids=lambda task: task.kind)
+@pytest.mark.parametrize("task", [REGRESSION, LABELS], ids=lambda task: task.name)
 def test_weave_can_overfit(task):
     truth = torch.randn(20, 1) if task is REGRESSION else labels()
-    problem, recipe = problem_of(task, truth, epochs=100, weight_decay=0.0)
-    fitting = Fitting(make_weave_trainer(problem, recipe))
-    losses = [fitting.step().train_loss for _ in range(recipe.epochs)]
+    problem = problem_of(task, truth, epochs=100, weight_decay=0.0)
+    fitting = Fitting(make_weave_trainer(problem))
+    losses = [fitting.step().train_loss for _ in range(problem.settings.training.epochs)]
     assert losses[-1] < 0.05 < losses[0]
 
 
 def test_weave_learns_from_training_rows_alone():
     truth = labels()
-    problem, recipe = problem_of(LABELS, truth, hidden=4)
+    problem = problem_of(LABELS, truth, hidden=4)
     changed = truth.clone()
     changed[15:] = 1 - changed[15:]
-    fittings = [
-        Fitting(make_weave_trainer(replace(problem, truth=t), recipe)) for t in (truth, changed)
-    ]
+    fittings = [Fitting(make_weave_trainer(replace(problem, truth=t))) for t in (truth, changed)]
     for fitting in fittings:
         fitting.step()
     first, second = (fitting.trainer.outputs() for fitting in fittings)
@@ -300,12 +300,12 @@ def test_weave_learns_from_training_rows_alone():
 
 
 def test_restored_weave_goes_on_bit_for_bit():
-    problem, recipe = problem_of(
+    problem = problem_of(
         *(REGRESSION, torch.arange(20.0).reshape(-1, 1)),
         **{"train": range(12), "validation": range(12, 16), "test": range(16, 20)},
         **{"epochs": 6, "batch_size": 5, "hidden": 8},
     )
-    pairs = pack_pairs(problem.molecules.smiles)
+    pairs = pack_pairs(problem.data.ids)
 
     def finished(fitting):
         while not fitting.done:
@@ -313,16 +313,16 @@ def test_restored_weave_goes_on_bit_for_bit():
         fitting.restore_best()
         return repr(fitting.history), fitting.trainer.outputs()
 
-    whole = finished(Fitting(make_weave_trainer(problem, recipe, pairs=pairs)))
-    first = Fitting(make_weave_trainer(problem, recipe, pairs=pairs))
+    whole = finished(Fitting(make_weave_trainer(problem, pairs=pairs)))
+    first = Fitting(make_weave_trainer(problem, pairs=pairs))
     for _ in range(3):
         first.step()
-    second = Fitting(make_weave_trainer(problem, recipe, pairs=pairs))
+    second = Fitting(make_weave_trainer(problem, pairs=pairs))
     second.restore({name: tensor.clone() for name, tensor in first.tensors().items()})
     history, outputs = finished(second)
     assert history == whole[0]
     assert torch.equal(outputs, whole[1])
-    other = Fitting(make_weave_trainer(problem, recipe, member=1, pairs=pairs))
+    other = Fitting(make_weave_trainer(problem, member=1, pairs=pairs))
     assert other.step().train_loss != first.history[0].train_loss
 
 
@@ -334,6 +334,6 @@ def test_every_parameter_is_a_weight_or_a_bias():
 
 
 def test_pairs_of_other_molecules_are_refused():
-    problem, recipe = problem_of(LABELS, labels())
+    problem = problem_of(LABELS, labels())
     with pytest.raises(EdgewiseError, match="19 molecules with pairs are not the 20"):
-        make_weave_trainer(problem, recipe, pairs=pack_pairs(SMILES[1:]))
+        make_weave_trainer(problem, pairs=pack_pairs(SMILES[1:]))

@@ -27,7 +27,7 @@ CELL = {"dataset": "cora", "split": "dense", "protocol": "fixed"}
 
 
 def line(experiment, test, validation=0.5):
-    content = {**vars(experiment), "settings": experiment.settings}
+    content = {**vars(experiment), "settings": experiment.marks[0]}
     return {**content, "validation": validation, "test": test}
 
 
@@ -53,15 +53,15 @@ def test_the_first_run_of_every_row_comes_before_the_second_of_any():
 
 
 def test_the_rows_are_the_settings_of_the_paper():
-    recipes = {row: Experiment(**CELL, row=row, run=3).recipe for row in ROWS_2}
-    assert all(recipe.weighted == row.endswith("*") for row, recipe in recipes.items())
-    assert len({str(recipe) for recipe in recipes.values()}) == 18
-    assert {recipe.learning_rate for recipe in recipes.values()} == {0.005}
-    assert all((recipe.seed, recipe.split_seed) == (3, 0) for recipe in recipes.values())
+    every = {row: Experiment(**CELL, row=row, run=3).settings.flat() for row in ROWS_2}
+    assert all(settings["weighted"] == row.endswith("*") for row, settings in every.items())
+    assert len({str(settings) for settings in every.values()}) == 18
+    assert {settings["learning_rate"] for settings in every.values()} == {0.005}
+    assert all((s["seed"], s["split_seed"]) == (3, 0) for s in every.values())
     assert BASELINE["EGNN(A)-D-M*"] == "GAT*"
     for row in ROWS_3:
-        recipe = Experiment("tox21", "molecules", "random", row, 3).recipe
-        assert (recipe.seed, recipe.split_seed, recipe.split) == (3, 3, "molecules")
+        s = Experiment("tox21", "molecules", "random", row, 3).settings.flat()
+        assert (s["seed"], s["split_seed"], s["split"]) == (3, 3, "molecules")
 
 
 @pytest.mark.parametrize(
@@ -186,14 +186,14 @@ def fail_or_die(experiment):
         raise EdgewiseError("the loss is not a number")
     if experiment.row == "GCN*":
         os.kill(os.getpid(), signal.SIGKILL)
-    return {**asdict(experiment), "settings": experiment.settings, "validation": 0.5, "test": 0.5}
+    return {**asdict(experiment), "settings": experiment.marks[0], "validation": 0.5, "test": 0.5}
 
 
 @pytest.mark.slow
 def test_a_run_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     def load(dataset):
         if dataset == "citeseer":
-            raise EdgewiseError("the data set citeseer could not be had")
+            raise EdgewiseError("the data set citeseer is unavailable")
         return direction_and_kind_graph(20, seed=1)[0]
 
     monkeypatch.setattr(execution, "load_data", load)
@@ -204,7 +204,7 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     failed = execution.run_all(asked, results, 1, lambda *_: None)
     assert [line["row"] for line in results.lines.values()] == ["GAT"]
     assert failed == [
-        "2 run(s) of citeseer were left out: the data set citeseer could not be had",
+        "2 run(s) of citeseer were left out: the data set citeseer is unavailable",
         "GCN on cora (dense, fixed), run 0 failed: the loss is not a number",
     ]
     asked = plan(["cora"], ["GAT"], 9, ["fixed"], ["dense"])
@@ -245,7 +245,7 @@ def test_the_command_runs_what_is_missing_and_nothing_else(tmp_path):
         for name in ("cora", "citeseer", "pubmed"):
             load_citation(name)
     except EdgewiseError as error:
-        pytest.skip(f"a citation network cannot be had: {error}")
+        pytest.skip(f"a citation network is unavailable: {error}")
     command = [
         *(sys.executable, "-m", "edgewise", "reproduce", "--dataset", "cora", "--runs", "1"),
         *("--rows", "GCN", "--protocol", "fixed", "--split", "dense", "--results", str(tmp_path)),

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from edgewise.nn.networks import VARIANTS
 from pages import Page, check_closed, check_colours, check_whole
 from rich.console import Console as Terminal
 from typer.testing import CliRunner
@@ -18,6 +17,7 @@ from edgewise.cli.console import Console
 from edgewise.cli.reproduce import reproduce
 from edgewise.cli.terminal_table import drawn_for_terminal
 from edgewise.core.errors import EdgewiseError
+from edgewise.nn.network import VARIANTS
 from edgewise.paper import networks as counting
 from edgewise.paper.ablation import COMPONENTS, known_gains, limits, printed_gain
 from edgewise.paper.agreement import pairs
@@ -61,7 +61,7 @@ def known(folder, *asked):
             else:
                 row = f"{e.row}*" if (e.dataset, e.row) == ("cora", "GCN") else e.row
                 scores[part] = draw.normal(TABLE_2[row, e.dataset, e.split].mean, 0.3) / 100
-        results.add(e, {**vars(e), "settings": e.settings, **scores})
+        results.add(e, {**vars(e), "settings": e.marks[0], **scores})
     return results
 
 

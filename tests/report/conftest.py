@@ -3,12 +3,12 @@
 import pytest
 from small_runs import KINDS, made, make_molecules, make_nodes
 
-from edgewise.report import write_report
+from edgewise.runs.report import write_report
 
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
-    """One run of each kind, with its report."""
+    """One run of each kind, with the report that follows its training."""
     root = tmp_path_factory.mktemp("runs")
     found = {"nodes": made(root / "nodes", make_nodes(root / "graph"), command="a <command>")}
     for kind in KINDS[1:]:
@@ -18,6 +18,6 @@ def runs(tmp_path_factory):
         found[kind] = made(
             root / kind, places, target=target, split="0.5,0.25,0.25", ensemble=members
         )
-    for run, opened in found.values():
-        write_report(run, opened)
-    return {name: run for name, (run, _) in found.items()}
+    for run, opened, trained in found.values():
+        write_report(run, opened, trained)
+    return {name: run for name, (run, *_) in found.items()}

@@ -2,11 +2,10 @@
 
 import csv
 
-from edgewise.core.recipe import make_recipe
-from edgewise.problems import open_problem
-
 from edgewise.data.sources import find_source
-from edgewise.runs import start_run, train_run
+from edgewise.runs.checkpoint import train_run
+from edgewise.runs.folder import start_run
+from edgewise.units.base import resolve
 
 HOSTILE = ("<script>alert(1)</script>", "\"' onload=alert(1) & $x_ <b>", "_hidden\x01 名前")
 SMILES = [
@@ -24,14 +23,12 @@ def write_csv(path, header, rows):
 
 
 def made(folder, places, *, stop=lambda: False, command="edgewise train", **settings):
-    """A run of a few epochs, and its opened problem."""
+    """A run of a few epochs, its data, and what training gave."""
     source = find_source(places)
-    small = {"epochs": 3, "hidden": 3, "seed": 1, **settings}
-    recipe = make_recipe(source.kind, "default", **small)
-    opened = open_problem(source, recipe)
-    run = start_run(folder, source, recipe, "default", command)
-    train_run(run, opened, stop=stop)
-    return run, opened
+    unit, resolved = resolve(source, "default", {"epochs": 3, "hidden": 3, "seed": 1, **settings})
+    opened = unit.open(source, resolved)
+    run = start_run(folder, source, opened.problem.settings, "default", command)
+    return run, opened, train_run(run, opened, stop=stop)
 
 
 def make_nodes(folder):

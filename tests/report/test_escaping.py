@@ -1,18 +1,17 @@
 """Whatever users call their things, a page shows it as words and does nothing else with it."""
 
-import shutil
 from dataclasses import replace
 
 import pytest
-from edgewise.problems import open_problem
 from pages import Page, check_closed, check_whole
 from small_runs import HOSTILE, KINDS, made, make_nodes, page, write_csv
 
-from edgewise.report import write_report
+from edgewise.report import RunResults, make_report
 from edgewise.report.blocks import CaptionedFigure, Heading, Key, ScoreCard, Section, TableData
 from edgewise.report.rendering import render_page
-from edgewise.report.run_results import RunResults
 from edgewise.report.theme import chart, drawing, figure
+from edgewise.runs.folder import reopen
+from edgewise.runs.report import write_report
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -91,7 +90,7 @@ def test_hostile_names_are_shown_and_do_no_harm(runs):
 
 def test_names_of_folders_files_and_columns_do_no_harm(tmp_path):
     folder = tmp_path / "<img src=x onerror=alert(1)>"
-    run, opened = made(folder / "run<b>", make_nodes(tmp_path / "<script>alert(2)"))
+    run, opened, _ = made(folder / "run<b>", make_nodes(tmp_path / "<script>alert(2)"))
     opened = replace(opened, notes=ATTACKS)
     parsed = check_harmless(write_report(run, opened).read_text(encoding="utf-8"))
     assert "<img src=x onerror=alert(1)>/run<b>" in parsed.words
@@ -99,21 +98,17 @@ def test_names_of_folders_files_and_columns_do_no_harm(tmp_path):
     target = "</th><script>a=1</script>"
     rows = [("C" * (k + 1), k / 3) for k in range(12)]
     path = write_csv(tmp_path / "molecules.csv", ("smiles", target), rows)
-    run, opened = made(tmp_path / "run", [path], target=(target,), split="0.5,0.25,0.25")
+    run, opened, _ = made(tmp_path / "run", [path], target=(target,), split="0.5,0.25,0.25")
     parsed = check_harmless(write_report(run, opened).read_text(encoding="utf-8"))
     assert f"Regression of {target}" in parsed.words
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ids_and_smiles_of_a_folder_from_elsewhere_do_no_harm(runs, kind, tmp_path):
+def test_ids_and_smiles_of_a_folder_from_elsewhere_do_no_harm(runs, kind):
     run = runs[kind]
-    results = RunResults.from_folder(run, run.model().task)
+    model = run.model()
+    results = RunResults.from_folder(run, model.task)
     ids = [ATTACKS[k % len(ATTACKS)] for k in range(len(results.ids))]
-    copy = replace(run, folder=tmp_path)
-    shutil.copytree(run.folder, tmp_path, dirs_exist_ok=True)
-    opened = open_problem(run.source, run.recipe)
-    hostile = replace(results, run=copy, ids=ids)
-    parsed = check_harmless(
-        write_report(copy, opened, results=hostile, notices=HOSTILE).read_text(encoding="utf-8")
-    )
+    hostile = replace(results, ids=ids)
+    parsed = check_harmless(make_report(hostile, model, reopen(run), notices=HOSTILE))
     assert "<script>alert(1)</script>" in parsed.words.replace(" ", "")

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from edgewise.problems import open_problem
 from pages import Page, check_whole
 from small_runs import KINDS, page
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.report import panels, write_report
+from edgewise.core.registries import TASKS, UNITS
+from edgewise.report import History, RunResults, make_report, panels
 from edgewise.report.panels import PANELS, Panel, register_panel
 from edgewise.report.rendering import environment
-from edgewise.report.run_results import History, RunResults
+from edgewise.runs.folder import reopen
 
 
 @pytest.fixture
@@ -23,52 +23,49 @@ def registry(monkeypatch):
 
 
 @pytest.fixture
-def rewritten(runs):
-    """Writes a report with other arguments, and puts the usual one back."""
+def remade(runs):
+    """Makes the report of a folder with other arguments."""
 
-    def write(kind, **settings):
+    def make(kind, **others):
         run = runs[kind]
-        opened = open_problem(run.source, run.recipe)
-        return write_report(run, opened, **settings).read_text(encoding="utf-8")
+        model = run.model()
+        return make_report(RunResults.from_folder(run, model.task), model, reopen(run), **others)
 
-    before = {kind: page(run) for kind, run in runs.items()}
-    yield write
-    for kind, run in runs.items():
-        (run.folder / "report.html").write_text(before[kind], encoding="utf-8")
+    return make
 
 
-def test_the_page_shows_the_panels_it_is_asked_for_in_order(rewritten):
-    parsed = check_whole(rewritten("nodes", panels=["settings", "metrics"]))
+def test_the_page_shows_the_panels_it_is_asked_for_in_order(remade):
+    parsed = check_whole(remade("nodes", panels=["settings", "metrics"]))
     titles = [value for tag, name, value in parsed.attributes if (tag, name) == ("section", "id")]
     assert titles == ["settings", "metrics"]
 
 
 @pytest.mark.usefixtures("registry")
-def test_a_new_panel_needs_a_name_and_its_content(rewritten):
+def test_a_new_panel_needs_a_name_and_its_content(remade):
     register_panel(
         Panel("coverage", "Coverage", lambda given: {"text": [f"{given.results.judged} <rows>"]})
     )
     register_panel(Panel("absent", "Absent", lambda _: None))
-    words = Page(rewritten("regression", panels=["coverage", "absent"])).words
+    words = Page(remade("regression", panels=["coverage", "absent"])).words
     assert "Coverage test <rows>" in words
     assert "Absent" not in words
 
 
 @pytest.mark.usefixtures("registry")
-def test_a_name_that_is_taken_or_unknown_is_a_sentence(rewritten):
+def test_a_name_that_is_taken_or_unknown_is_a_sentence(remade):
     with pytest.raises(EdgewiseError, match="there is a panel 'metrics' already"):
         register_panel(PANELS["metrics"])
     with pytest.raises(EdgewiseError, match=r"no panel 'nothing'; choose from learning, "):
-        rewritten("nodes", panels=["nothing"])
+        remade("nodes", panels=["nothing"])
 
 
-def test_notices_are_shown_in_a_box_before_the_sections(rewritten):
-    text = rewritten("nodes", notices=("3 molecules are in two subsets.", "a <b> c"))
+def test_notices_are_shown_in_a_box_before_the_sections(remade):
+    text = remade("nodes", notices=("3 molecules are in two subsets.", "a <b> c"))
     box, first = text.index('class="box notices"'), text.index("<section")
     assert box < first
     words = check_whole(text).words
     assert "Notices 3 molecules are in two subsets. a <b> c" in words
-    assert "box notices" not in rewritten("nodes")
+    assert "box notices" not in remade("nodes")
 
 
 def test_every_template_of_a_panel_is_shipped():
@@ -77,29 +74,40 @@ def test_every_template_of_a_panel_is_shipped():
         assert templates.get_template(panel.template).name == panel.template
 
 
-def test_no_panel_asks_for_the_kind_of_a_task_or_of_its_rows():
-    folder = Path(panels.__file__).parent
+def test_no_panel_asks_for_the_name_or_class_of_a_task_or_unit():
+    things = [TASKS[name] for name in TASKS] + [type(UNITS[name]) for name in UNITS]
+    classes = {thing.__name__ for thing in things}
+    names = ("task.name", "unit.name")
+
+    def asks(node):
+        if isinstance(node, ast.Compare):
+            sides = [ast.unparse(side) for side in (node.left, *node.comparators)]
+            return any(side.endswith(names) for side in sides)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+            return bool(
+                classes & {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            )
+        return isinstance(node, ast.Match) and ast.unparse(node.subject).endswith(names)
+
+    assert asks(ast.parse("given.results.task.name == 'regression'", mode="eval").body)
+    assert asks(ast.parse("isinstance(task, Regression)", mode="eval").body)
     asked = [
         f"{path.name}:{node.lineno}"
-        for path in folder.glob("*.py")
+        for path in Path(panels.__file__).parent.glob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if (isinstance(node, ast.Compare) and ast.unparse(node.left).endswith(".kind"))
-        or (
-            isinstance(node, ast.Call)
-            and ast.unparse(node.func) == "isinstance"
-            and "Problem" in ast.unparse(node)
-        )
+        if asks(node)
     ]
     assert asked == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_results_in_memory_give_the_page_of_the_folder(runs, rewritten, kind):
+def test_results_in_memory_give_the_page_of_the_folder(runs, kind):
     run = runs[kind]
-    model, problem = run.model(), open_problem(run.source, run.recipe).problem
-    prediction = model.predict_problem(problem)
+    model, opened = run.model(), reopen(run)
+    problem = opened.problem
+    prediction = model.predict(problem.data)
     stored = RunResults.from_folder(run, model.task)
-    subset = np.full(len(problem.ids), "", dtype=object)
+    subset = np.full(len(problem.data.ids), "", dtype=object)
     for name, rows in problem.split.parts().items():
         subset[rows.numpy()] = name
     history = tuple(
@@ -110,14 +118,13 @@ def test_results_in_memory_give_the_page_of_the_folder(runs, rewritten, kind):
         run,
         model.task,
         history,
-        list(problem.ids),
+        list(problem.data.ids),
         subset.tolist(),
         problem.truth.numpy(),
         prediction.mean,
-        prediction.spread,
+        prediction.deviation,
     )
-    np.testing.assert_allclose(results.predicted, stored.predicted, rtol=2e-7)
+    np.testing.assert_array_equal(results.predicted, stored.predicted)
     np.testing.assert_array_equal(results.truth, stored.truth)
-    assert (results.std is None) == (stored.std is None)
-    before = page(run)
-    assert rewritten(kind, results=results) == before
+    np.testing.assert_array_equal(results.std, stored.std)  # None is None
+    assert make_report(results, model, opened) == page(run)

@@ -1,14 +1,15 @@
 """A report is one file that needs nothing else, hides nothing, and can be built again."""
 
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 
 import matplotlib
 import numpy as np
 import pytest
 import torch
 import typer
-from edgewise.problems import open_problem
 from pages import Page, check_closed, check_colours, check_whole
 from small_runs import KINDS, made, make_nodes, page
 from torch.testing import assert_close
@@ -16,13 +17,16 @@ from typer.testing import CliRunner
 
 from edgewise.cli.report import report
 from edgewise.core.errors import EdgewiseError
-from edgewise.report import write_report
+from edgewise.core.manifest import write_manifest
 from edgewise.report.panels.worst_errors import worst_errors
 from edgewise.report.run_results import RunResults
 from edgewise.report.theme import drawing, thinned
 from edgewise.report.wording import joints, listed, metric, number, shortened
 from edgewise.runs import open_run
-from edgewise.training import graph_inputs
+from edgewise.runs.folder import reopen
+from edgewise.runs.report import has_report, write_report
+from edgewise.tasks.base import Prediction
+from edgewise.tasks.records import as_stored
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,15 +67,28 @@ def test_every_section_is_there(runs, kind):
     headline = run.metrics["headline"]
     for subset in ("test", "validation", "train"):
         assert metric(headline, run.metrics[subset][headline]).replace("\u00a0", " ") in words
-    for setting in run.recipe.to_json():
+    for setting in run.settings.flat():
         assert setting in words
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_can_be_built_again_bit_for_bit(runs, kind):
-    before = page(runs[kind])
+def test_the_report_of_the_folder_is_that_of_the_training_bit_for_bit(runs, kind):
+    before = page(runs[kind])  # from memory, right after training
+    (runs[kind].folder / "report.html").unlink()
     assert write_report(open_run(runs[kind].folder)) == runs[kind].folder / "report.html"
     assert page(runs[kind]) == before
+
+
+def test_a_report_that_is_absent_or_older_than_the_results_is_none(runs, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(runs["nodes"].folder, copy)
+    run, report_file = open_run(copy), copy / "report.html"
+    assert has_report(run)
+    results_at = (copy / "metrics.json").stat().st_mtime
+    os.utime(report_file, (results_at - 10, results_at - 10))
+    assert not has_report(run)
+    report_file.unlink()
+    assert not has_report(run)
 
 
 def test_reports_can_be_written_in_several_threads_at_once(runs):
@@ -113,8 +130,8 @@ def test_colours_follow_the_mode_of_the_page(runs):
 def test_an_interrupted_run_says_so(tmp_path):
     epochs = iter(range(100))
     places = make_nodes(tmp_path / "graph")
-    run, opened = made(tmp_path / "run", places, epochs=50, stop=lambda: next(epochs) >= 2)
-    words = Page(write_report(run, opened).read_text(encoding="utf-8")).words
+    run, opened, trained = made(tmp_path / "run", places, epochs=50, stop=lambda: next(epochs) >= 2)
+    words = Page(write_report(run, opened, trained).read_text(encoding="utf-8")).words
     assert (
         "This run was interrupted. The results are those of the best weights of 2 epochs" in words
     )
@@ -132,6 +149,7 @@ def test_without_its_data_the_map_is_left_out_with_a_sentence(runs, kind, tmp_pa
     recipe = (copy / "recipe.json").read_text(encoding="utf-8")
     place = runs[kind].source.places[0]
     (copy / "recipe.json").write_text(recipe.replace(place, place + "-gone"), encoding="utf-8")
+    write_manifest(copy, ["recipe.json"])
     parsed = Page(write_report(open_run(copy)).read_text(encoding="utf-8"))
     assert "The data are unavailable, so there is no map of the embeddings" in parsed.words
     assert "Map of the embeddings" not in parsed.words
@@ -146,12 +164,16 @@ def test_a_damaged_file_is_named(runs, name, content, tmp_path):
     (copy / name).unlink()
     if content is not None:
         (copy / name).write_text(content, encoding="utf-8")
+    run = open_run(copy)
+    with pytest.raises(EdgewiseError, match=rf"{name} is not as it was written"):
+        write_report(run)
+    # Where no checksum tells: a run of version 0.1 has none.
     with pytest.raises(EdgewiseError, match=rf"{name} (cannot be read|does not fit)"):
-        write_report(open_run(copy))
+        RunResults.from_folder(run, run.model().task)
 
 
 def test_data_that_have_changed_are_not_taken_for_the_old_ones(tmp_path):
-    run, _ = made(tmp_path / "run", make_nodes(tmp_path / "graph"))
+    run, *_ = made(tmp_path / "run", make_nodes(tmp_path / "graph"))
     with (tmp_path / "graph" / "edges.csv").open("a", encoding="utf-8") as stream:
         stream.write("<i>0</i>,<i>1</i>\n")
     words = Page(write_report(run).read_text(encoding="utf-8")).words
@@ -161,8 +183,8 @@ def test_data_that_have_changed_are_not_taken_for_the_old_ones(tmp_path):
 
 def test_parts_without_rows_and_a_single_epoch_are_no_obstacle(tmp_path):
     places = make_nodes(tmp_path / "graph")
-    run, opened = made(tmp_path / "run", places, split="1,0,0", epochs=1, depth=1)
-    words = Page(write_report(run, opened).read_text(encoding="utf-8")).words
+    run, opened, trained = made(tmp_path / "run", places, split="1,0,0", epochs=1, depth=1)
+    words = Page(write_report(run, opened, trained).read_text(encoding="utf-8")).words
     assert "0 rows" in words
     assert "Loss" in words
 
@@ -171,33 +193,47 @@ def test_results_are_read_back_as_they_were_written(runs):
     run = runs["regression"]
     model = run.model()
     results = RunResults.from_folder(run, model.task)
-    problem = open_problem(run.source, run.recipe).problem
-    prediction = model.predict_problem(problem)
+    problem = reopen(run).problem
+    prediction = model.predict(problem.data)
     np.testing.assert_allclose(results.predicted, prediction.mean, rtol=1e-6)
-    np.testing.assert_allclose(results.std, prediction.spread, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(results.std, prediction.deviation, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(results.truth, problem.truth.numpy(), rtol=1e-6)
     assert results.rows("test").tolist() == sorted(problem.split.test.tolist())
     assert [len(history.epoch) for history in results.history] == run.metrics["epochs"]
 
 
+def test_numbers_of_an_ensemble_are_in_memory_what_they_are_in_the_file(runs):
+    # The mean of several float32 numbers is none itself.
+    run = runs["regression"]
+    task, draw = run.model().task, np.random.default_rng(0)
+    truth = as_stored(draw.normal(size=(2000, 2)))
+    mean, std = draw.normal(size=(2, 2000, 2))
+    ids, subset = ["C"] * 2000, ["test"] * 2000
+    results = RunResults.from_arrays(run, task, (), ids, subset, truth, mean, std)
+    written = task.compared_columns(Prediction(mean, std), truth)
+    found = (results.truth, results.predicted, results.std)
+    for in_memory, in_file in zip(found, task.read_columns(written), strict=True):
+        np.testing.assert_array_equal(in_memory, in_file)
+
+
 def test_embeddings_are_what_the_last_layer_meets(runs):
     run = runs["regression"]
-    model, problem = run.model(), open_problem(run.source, run.recipe).problem
-    pooled = torch.from_numpy(model.embeddings(problem))
-    outputs = model.task.meaning(model.members[0].head(pooled)).detach().numpy()
-    first = type(model)(**{**vars(model), "members": model.members[:1]})
-    np.testing.assert_allclose(outputs, first.predict_problem(problem).mean, rtol=1e-5)
+    model, data = run.model(), reopen(run).problem.data
+    pooled = torch.from_numpy(model.embeddings(data))
+    outputs = model.task.decode(model.members[0].head(pooled)).detach().numpy()
+    first = replace(model, members=model.members[:1])
+    np.testing.assert_allclose(outputs, first.predict(data).mean, rtol=1e-5)
     some = np.array([5, 2])
-    np.testing.assert_allclose(model.embeddings(problem, some), pooled.numpy()[some], rtol=1e-5)
+    np.testing.assert_allclose(model.embeddings(data, some), pooled.numpy()[some], rtol=1e-5)
 
     run = runs["nodes"]
-    model, problem = run.model(), open_problem(run.source, run.recipe).problem
-    hidden = model.embeddings(problem)
-    assert hidden.shape == (30, 3 * run.recipe.hidden)
-    network = model.members[0]
-    x, operators = graph_inputs(problem.graph, run.recipe, network)
-    last = network.layers[-1].propagate(torch.from_numpy(hidden), operators[-1])
-    assert_close(last, network.propagate(x, operators))
+    model, data = run.model(), reopen(run).problem.data
+    hidden = model.embeddings(data)
+    assert hidden.shape == (30, 3 * run.settings.model.hidden)
+    network, batch = model.members[0], data.batch()
+    last = network.blocks[-1]
+    edges = batch.edges.encoded(network.direction).prepared(last.layer)
+    assert_close(last(torch.from_numpy(hidden), edges)[0], network(batch))
 
 
 def test_the_worst_errors_come_first(runs):

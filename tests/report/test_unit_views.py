@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-from edgewise.report.task_records import WorstError
 
-from edgewise.report.unit_views import UNIT_VIEWS, MoleculeView, NodeView
+from edgewise.core.registries import UNITS
+from edgewise.report.unit_views import UNIT_VIEWS, MoleculeView, NodeView, unit_view
+from edgewise.tasks.records import WorstError
 
 EDGES = [(0, 1), (1, 0), (0, 2), (3, 0), (0, 0), (4, 5), (5, 4)]
 TRUTH = np.array([0, 0, 1, 1, 2, -1])
@@ -16,7 +17,8 @@ FACTS = [("true", "a"), ("predicted", "b"), ("probability", "90 %")]
 
 
 def problem():
-    return SimpleNamespace(graph=SimpleNamespace(edge_index=torch.tensor(EDGES).T))
+    graph = SimpleNamespace(edge_index=torch.tensor(EDGES).T)
+    return SimpleNamespace(data=SimpleNamespace(graph=graph))
 
 
 def wrong_class(row, true, predicted):
@@ -29,6 +31,11 @@ def test_the_views_have_the_same_methods():
         for v in UNIT_VIEWS.values()
     ]
     assert all(signature == signatures[0] for signature in signatures)
+
+
+def test_every_unit_names_its_view():
+    found = {name: type(unit_view(UNITS[name].error_view)) for name in UNITS}
+    assert found == {"node": NodeView, "graph": MoleculeView}
 
 
 def test_neighbours_are_counted_once_and_in_either_direction():

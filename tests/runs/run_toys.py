@@ -28,7 +28,10 @@ def files_of(folder):
     found.pop("report.html", None)
     recipe = json.loads(found.pop("recipe.json"))
     recipe.pop("command")
-    return found | {"metrics": metrics, "recipe": recipe}
+    manifest = json.loads(found.pop("manifest.json", b'{"files": {}}'))["files"]
+    for name in ("metrics.json", "recipe.json"):  # they hold the seconds and the command
+        manifest.pop(name, None)
+    return found | {"metrics": metrics, "recipe": recipe, "manifest": manifest}
 
 
 def stopping_after(epochs):

@@ -105,7 +105,7 @@ def test_a_run_leaves_everything_behind(graph_folder, tmp_path):
     names = {path.name for path in run.folder.iterdir()}
     assert names == {
         *("recipe.json", "splits.json", "model.json", "model.safetensors", "reader.json"),
-        *("history.csv", "predictions.csv", "metrics.json", "report.html"),
+        *("history.csv", "predictions.csv", "metrics.json", "report.html", "manifest.json"),
     }
     rows = rows_of(run.folder / "predictions.csv")
     assert [row["id"] for row in rows] == [f"n{i}" for i in range(40)]

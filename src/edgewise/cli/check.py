@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from edgewise.cli.console import Console
+from edgewise.cli.console import Console, say
 from edgewise.cli.flags import Config, Data, Preset, chosen
 
 
@@ -22,21 +22,25 @@ def check(
     """Read data as training would, and say what is in them or what is wrong."""
     from edgewise.data.molecule_tables import write_invalid
     from edgewise.data.sources import find_source
+    from edgewise.runs.folder import check_not_own
     from edgewise.units.base import resolve
 
     source = find_source(data)
     if invalid_file is not None:
         source.check_not_written(invalid_file, "--invalid-file")
-    wanted = chosen(preset, config, settings)
-    unit, resolved = resolve(source, wanted.preset, wanted.given, also=wanted.defaults)
+        check_not_own(invalid_file, "--invalid-file")
+    choice = chosen(preset, config, settings)
+    unit, resolved = resolve(source, choice.preset, choice.given, also=choice.defaults)
     with Console().working(source.name) as progress:
         opened = unit.open(source, resolved, progress)
     problem = opened.problem
     for note in opened.notes:
-        typer.echo(note)
+        say(note)
     for line in unit.described_columns(problem):
-        typer.echo(f"  {line}")
-    typer.echo(f"{problem.task}; {problem.split}")
+        say(f"  {line}")
+    for notice in opened.notices:
+        say(f"notice: {notice}")
+    say(f"{problem.task}; {problem.split}")
     if opened.invalid and invalid_file is not None:
         write_invalid(invalid_file, opened.invalid)
-        typer.echo(f"wrote {invalid_file}")
+        say(f"wrote {invalid_file}")

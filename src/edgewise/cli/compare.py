@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from edgewise.cli.console import Console, without_nan
+from edgewise.cli.console import Console, say, without_nan
+from edgewise.core.terminal import printable
 
 
 def compare(
@@ -20,7 +21,7 @@ def compare(
         from edgewise.runs.compare import compare as compared
 
         lines = [vars(line) for line in compared(runs)]
-        typer.echo(json_format.dumps(without_nan(lines), indent=1))
+        say(json_format.dumps(without_nan(lines), indent=1))
         return
     show_comparison(Console(), runs)
 
@@ -45,18 +46,18 @@ def show_comparison(console: Console, folders: Sequence[Path]) -> None:
         table.add_column(name, justify="right")
     for line in lines:
         table.add_row(
-            Text(line.name),
-            *(Text(str(value)) for value in line.differs.values()),
+            Text(printable(line.name)),
+            *(Text(printable(str(value))) for value in line.differs.values()),
             str(line.runs),
-            _with_spread(line.validation),
-            _with_spread(line.test),
+            _with_std(line.validation),
+            _with_std(line.test),
             f"{line.seconds:.1f}",
         )
     Terminal().print(table)
 
 
-def _with_spread(value: tuple[float, float]) -> str:
-    mean, spread = value
+def _with_std(value: tuple[float, float]) -> str:
+    mean, std = value
     if math.isnan(mean):
         return "none"
-    return f"{mean:.4f}" if math.isnan(spread) else f"{mean:.4f} ± {spread:.4f}"
+    return f"{mean:.4f}" if math.isnan(std) else f"{mean:.4f} ± {std:.4f}"

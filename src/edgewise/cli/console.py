@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from edgewise.cli.progress import progress_bar
+from edgewise.core.files import inside
+from edgewise.core.terminal import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +27,11 @@ Show = Callable[[str, int, int | None], None]
 _SECONDS_BETWEEN_LINES = 5.0
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print text; control characters, which names in files may hold, are spelt out."""
+    typer.echo(printable(text), err=err)
+
+
 class Console:
     """Speaks to a person, to a machine (``as_json``) or to nobody (``quiet``)."""
 
@@ -34,7 +41,7 @@ class Console:
     def tell(self, text: str) -> None:
         """A sentence for people."""
         if not self.quiet and not self.as_json:
-            typer.echo(text)
+            say(text)
 
     def table(self, table: "PaperTable") -> None:
         """A table: drawn within the width of a terminal, Markdown in a pipe or a log."""
@@ -51,7 +58,7 @@ class Console:
     def event(self, name: str, **content: Any) -> None:
         """A line of JSON for machines."""
         if self.as_json:
-            typer.echo(json.dumps({"event": name, **without_nan(content)}))
+            say(json.dumps({"event": name, **without_nan(content)}))
 
     @contextmanager
     def working(self, title: str) -> Iterator[Show]:
@@ -107,7 +114,7 @@ class Interrupt:
             raise KeyboardInterrupt
         self.signal = number
         if not self.console.quiet:
-            typer.echo(f"stopping after {self.ends}; once more to stop at once", err=True)
+            say(f"stopping after {self.ends}; once more to stop at once", err=True)
 
 
 def for_tensorboard() -> "Callable[[Path], OnEpoch]":
@@ -124,7 +131,7 @@ def for_tensorboard() -> "Callable[[Path], OnEpoch]":
 
         def on_epoch(member: int, epoch: "Epoch", _: "Epoch") -> None:
             if member not in writers:
-                writers[member] = SummaryWriter(str(folder / "tensorboard" / f"member-{member}"))
+                writers[member] = SummaryWriter(str(inside(folder, f"tensorboard/member-{member}")))
             for name in ("train_loss", "validation_loss", "validation_score"):
                 writers[member].add_scalar(name, getattr(epoch, name), epoch.number)
             writers[member].flush()

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from edgewise.cli.console import say
+from edgewise.cli.flags import with_plugins
 from edgewise.cli.progress import progress_bar
 
 
@@ -24,17 +26,21 @@ datasets = typer.Typer(
 
 
 @datasets.command("list")
+@with_plugins
 def list_datasets() -> None:
     """List the data sets: what they hold, where they come from, whether they are cached."""
     from edgewise.data.catalogue import CATALOGUE
+    from edgewise.data.sources import OWN_DATASETS
     from edgewise.data.store import cache_folder, is_cached, origins
 
     for data in CATALOGUE.values():
         state = "cached" if is_cached(data.name) else "not cached"
-        typer.echo(f"{data.name:<9} {data.size / 2**20:6.2f} MB  {state:<10}  {data.summary}")
-        typer.echo(f"{'':<10}from {origins(data.name)}")
-        typer.echo(f"{'':<10}cite {data.cite}; {data.licence}")
-    typer.echo(f"The cache is {cache_folder()} (EDGEWISE_CACHE names another).")
+        say(f"{data.name:<9} {data.size / 2**20:6.2f} MB  {state:<10}  {data.summary}")
+        say(f"{'':<10}from {origins(data.name)}")
+        say(f"{'':<10}cite {data.cite}; {data.licence}")
+    for name, own in OWN_DATASETS.items():
+        say(f"{name:<9} {'':>6}     your own    {own.summary}")
+    say(f"The cache is {cache_folder()} (EDGEWISE_CACHE names another).")
 
 
 @datasets.command()
@@ -46,11 +52,11 @@ def fetch(
     from edgewise.data.store import cache_folder
     from edgewise.data.store import fetch as fetch_files
 
-    wanted = list(CATALOGUE) if names == ["all"] else [dataset(name).name for name in names]
-    for name in wanted:
+    chosen = list(CATALOGUE) if names == ["all"] else [dataset(name).name for name in names]
+    for name in chosen:
         with progress_bar(f"fetching {name}", bytes=True) as progress:
             source = fetch_files(name, progress)
-        typer.echo(f"{name}: verified, from {source}, in {cache_folder() / name}")
+        say(f"{name}: verified, from {source}, in {cache_folder() / name}")
 
 
 @datasets.command()
@@ -73,10 +79,10 @@ def classes(
     counts = {}
     for name in names or ["cora", "citeseer", "pubmed"]:
         graph, notes = load_citation(name)
-        typer.echo(f"{name}: {notes}")
+        say(f"{name}: {notes}")
         training = random_split(graph.num_nodes, split, seed=seed).train
         counts[name] = class_counts(graph, training)
         shown = ", ".join(f"{label} {count}" for label, count in counts[name].items())
-        typer.echo(f"{name}: {len(training)} training nodes: {shown}")
+        say(f"{name}: {len(training)} training nodes: {shown}")
     write_class_balance(counts, output)
-    typer.echo(f"wrote {output}")
+    say(f"wrote {output}")

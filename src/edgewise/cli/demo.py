@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from edgewise.cli.console import Console
+from edgewise.cli.console import Console, say
 
 # What the paper prints for EGNN(C) on Cora's dense split: mean accuracy of 20 runs, in percent.
 PAPER = 88.8
-_MADE_UP: dict[str, Any] = {
+_SYNTHETIC: dict[str, Any] = {
     "normalize": "row",
     "hidden": 16,
     "dropout": 0.2,
@@ -26,34 +26,34 @@ def demo(
     from edgewise.cli.progress import progress_bar
     from edgewise.core.errors import EdgewiseError
     from edgewise.data.store import fetch
-    from edgewise.runs.train import reserve_folder
+    from edgewise.runs.train import new_folder
 
-    folder = out or reserve_folder("demo")
-    try:
-        with progress_bar("fetching cora", bytes=True) as progress:
-            fetch("cora", progress)
-    except EdgewiseError as error:
-        typer.echo(f"Cora is unavailable: {error}", err=True)
-        _on_made_up_graph(folder)
-        return
-    accuracy = _train(["cora"], folder, preset="paper")
-    typer.echo(f"test accuracy {100 * accuracy:.1f} %; the paper prints {PAPER} % (20 runs' mean)")
-    _what_next("cora", folder)
+    with new_folder(out, "demo") as folder:
+        try:
+            with progress_bar("fetching cora", bytes=True) as progress:
+                fetch("cora", progress)
+        except EdgewiseError as error:
+            say(f"Cora is unavailable: {error}", err=True)
+            _on_synthetic_graph(folder)
+            return
+        accuracy = _train(["cora"], folder, preset="paper")
+        say(f"test accuracy {100 * accuracy:.1f} %; the paper prints {PAPER} % (20 runs' mean)")
+        _what_next("cora", folder)
 
 
-def _on_made_up_graph(folder: Path) -> None:
+def _on_synthetic_graph(folder: Path) -> None:
     from edgewise.data.graph_files import save_graph
     from edgewise.data.synthetic import direction_and_kind_graph
 
     graph, ceilings = direction_and_kind_graph()
-    typer.echo(
-        f"Training on a made-up graph instead, whose labels hang on its edges: {graph}. Without "
-        f"direction no model can expect more than {100 * ceilings.without_direction:.0f} %."
+    say(
+        f"Training on a synthetic graph instead, whose labels depend on its edges: {graph}. "
+        f"Without direction no model can expect more than {100 * ceilings.without_direction:.0f} %."
     )
     path = folder.with_name(f"{folder.name}-graph.safetensors")
     save_graph(graph, path)
-    accuracy = _train([str(path)], folder, **_MADE_UP)
-    typer.echo(f"test accuracy {100 * accuracy:.1f} %")
+    accuracy = _train([str(path)], folder, **_SYNTHETIC)
+    say(f"test accuracy {100 * accuracy:.1f} %")
     _what_next(str(path), folder)
 
 
@@ -61,7 +61,7 @@ def _train(data: list[str], folder: Path, preset: str = "default", **settings: A
     from edgewise import runs
     from edgewise.core.presets import make_settings
 
-    typer.echo("The first epoch of a new installation compiles the kernels, once.")
+    say("The first epoch of a new installation compiles the kernels, once.")
     console = Console()
     training = make_settings("node", preset, **settings).training
     with console.working(folder.name) as show:
@@ -78,8 +78,8 @@ def _train(data: list[str], folder: Path, preset: str = "default", **settings: A
 
 
 def _what_next(data: str, folder: Path) -> None:
-    typer.echo(f"The report: {(folder / 'report.html').resolve()}")
-    typer.echo("What to try next:")
-    typer.echo(f"  edgewise train {data} --layer attention      attention in place of convolution")
-    typer.echo("  edgewise train freesolv                  molecules (edgewise[molecules])")
-    typer.echo("  edgewise train nodes.csv edges.csv --target COLUMN")
+    say(f"The report: {(folder / 'report.html').resolve()}")
+    say("What to try next:")
+    say(f"  edgewise train {data} --layer attention      attention in place of convolution")
+    say("  edgewise train freesolv                  molecules (edgewise[molecules])")
+    say("  edgewise train nodes.csv edges.csv --target COLUMN")

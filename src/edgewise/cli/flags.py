@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from edgewise.cli.console import say
 from edgewise.core.config import read_config, says_something
 from edgewise.core.plugins import load_plugins
 from edgewise.core.presets import PRESETS
@@ -24,17 +25,20 @@ Config = Annotated[str | None, typer.Option(help="TOML file with settings; flags
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps (as in training)")]
 _PLUGIN = Annotated[
     list[str] | None,
-    typer.Option(help="Python file or module that registers things of your own, may be repeated"),
+    typer.Option(
+        help="Python file or module that registers your own layers, tasks, featurisers or data "
+        "sets, may be repeated"
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the user wants: a preset, and settings that somebody gave."""
+    """What the user chose: a preset, and settings that were given."""
 
     preset: str
-    given: dict[str, Any]  # they must apply
-    defaults: dict[str, Any] = field(default_factory=dict)  # a file says them, but they are usual
+    given: dict[str, Any]  # refused where they do not apply
+    defaults: dict[str, Any] = field(default_factory=dict)  # of a file, equal to the default
 
     def with_seed(self, seed: Any) -> "Chosen":
         return replace(self, given={**self.given, "seed": seed})
@@ -85,7 +89,7 @@ def chosen(preset: str | None, config: str | None, flags: dict[str, Any]) -> Cho
 
 def _with_names_of_today(settings: dict[str, Any]) -> dict[str, Any]:
     for old in settings.keys() & RENAMED.keys():
-        typer.echo(
+        say(
             f"edgewise: {_dashed(old)} is called {_dashed(RENAMED[old])} today, and goes away in "
             "version 0.3",
             err=True,

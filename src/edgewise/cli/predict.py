@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from edgewise.cli.console import Console
+from edgewise.cli.console import Console, say
 from edgewise.cli.flags import Device
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="folder of a run or a saved model")]
@@ -18,7 +18,7 @@ Encoding = Annotated[
     str, typer.Option(help="character encoding of new text files, if it is not as in training")
 ]
 SmilesColumn = Annotated[
-    str, typer.Option(help="SMILES column of new molecules, if it is not called as in training")
+    str, typer.Option(help="SMILES column of new molecules, if its name is not that of training")
 ]
 
 
@@ -31,9 +31,17 @@ def predict(
     smiles_column: SmilesColumn = "",
     encoding: Encoding = "",
     device: Device = "",
-    quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
+    raw_cells: Annotated[
+        bool,
+        typer.Option(
+            "--raw-cells",
+            help="write text as it is; otherwise text that a spreadsheet would run as a formula, "
+            "such as =1+1, gets a single quote in front",
+        ),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
 ) -> None:
-    """Predict rows, in their order; those that cannot be read say why and go along."""
+    """Predict every row, in order; one that cannot be read gets the reason in its column error."""
     from edgewise import runs
 
     console = Console(quiet=quiet or out is None)
@@ -46,9 +54,10 @@ def predict(
             smiles_column=smiles_column,
             encoding=encoding,
             device=device,
+            raw_cells=raw_cells,
             tell=_to_nobody if quiet else _aside,
         )
-    left = f"; {bad} rows could not be, see their column error" if bad else ""
+    left = f"; {bad} rows could not be read, see the column error" if bad else ""
     console.tell(f"wrote {out}: {good} predicted{left}")
 
 
@@ -74,7 +83,7 @@ def evaluate(
             tell=_aside,
         )
     if json:
-        typer.echo(json_format.dumps(metrics, indent=1))
+        say(json_format.dumps(metrics, indent=1))
         return
     parts = metrics if not data else {"all": metrics}
     for part, values in parts.items():
@@ -83,13 +92,13 @@ def evaluate(
             for name, value in values.items()
             if isinstance(value, int | float)
         ]
-        typer.echo(f"{part}: {', '.join(shown)}")
+        say(f"{part}: {', '.join(shown)}")
 
 
 def _aside(text: str) -> None:
     """Beside the output, which may be read by a machine."""
-    typer.echo(text, err=True)
+    say(text, err=True)
 
 
 def _to_nobody(text: str) -> None:
-    """Nothing is said."""
+    """Print nothing."""

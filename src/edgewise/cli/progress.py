@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from edgewise.core.terminal import printable
+
 
 @contextmanager
 def progress_bar(
@@ -20,14 +22,20 @@ def progress_bar(
     )
 
     count = DownloadColumn() if bytes else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        count,
+        TimeRemainingColumn(),
+    )
     console = Console(stderr=True)
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task = bar.add_task(title, total=None)
+        task = bar.add_task(printable(title), total=None)
 
         def show(what: str, done: int, total: int | None) -> None:
-            bar.update(task, description=f"{title}: {what}", completed=done, total=total)
+            described = printable(f"{title}: {what}")
+            bar.update(task, description=described, completed=done, total=total)
 
         yield show

@@ -25,7 +25,7 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option(help="folder for page, tables and figure (that of the results)")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
 ) -> None:
     """Run what is missing of the paper's tables, and put its numbers beside ours.
 

@@ -2,12 +2,14 @@
 
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edgewise.cli.console import Console, Interrupt, for_tensorboard
+from edgewise.cli.console import Console, Interrupt, for_tensorboard, say
 from edgewise.cli.flags import Chosen, Config, Data, Preset, chosen
 from edgewise.core.errors import EdgewiseError
 
@@ -20,12 +22,19 @@ def train(
     out: Annotated[Path | None, typer.Option(help="folder of the run (runs/NAME)")] = None,
     preset: Preset = None,
     config: Config = None,
-    resume: Annotated[Path | None, typer.Option(help="go on with this run")] = None,
-    repeat: Annotated[int, typer.Option(help="runs with seeds one apart", min=1)] = 1,
-    quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
-    json: Annotated[bool, typer.Option("--json", help="a line of JSON for each event")] = False,
+    resume: Annotated[
+        Path | None, typer.Option(help="continue this run, which was stopped; give it alone")
+    ] = None,
+    repeat: Annotated[int, typer.Option(help="number of runs, with consecutive seeds", min=1)] = 1,
+    quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="print one line of JSON for each event")
+    ] = False,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="write the run's tensorboard/ as well")
+        bool,
+        typer.Option(
+            "--tensorboard", help="also write TensorBoard logs into the run's tensorboard/"
+        ),
     ] = False,
     *,
     settings: dict[str, Any],
@@ -33,19 +42,21 @@ def train(
     """Train a model, and leave a folder with the model, its metrics, predictions and a report."""
     console = Console(quiet=quiet, as_json=json)
     if resume is not None:
+        device = str(settings.pop("device", ""))
         if data or settings or config or preset or out or repeat > 1:
             raise EdgewiseError(
-                "a run that goes on keeps its data and settings; give --resume RUN alone"
+                "a run that is continued keeps its data and settings; give --resume RUN alone, or "
+                "with --device"
             )
-        _one_run(console, tensorboard, resume=resume)
+        _one_run(console, tensorboard, resume=resume, device=device)
         return
     if not data:
         raise EdgewiseError(
             "there is nothing to train on; give a data set's name, a folder, the tables or the "
             "file of a graph, or a file of molecules (edgewise train --help)"
         )
-    wanted = chosen(preset, config, settings)
-    first = wanted.named.get("seed", 0)
+    choice = chosen(preset, config, settings)
+    first = choice.named.get("seed", 0)
     folders = []
     for number in range(repeat):
         place = out if out is None or repeat == 1 else Path(f"{out}-{number}")
@@ -55,7 +66,7 @@ def train(
             data=data,
             out=place,
             # Anything but a whole number is left for the settings to refuse.
-            wanted=wanted.with_seed(first + number if type(first) is int else first),
+            choice=choice.with_seed(first + number if type(first) is int else first),
         )
         folders.append(run.folder)
     if repeat > 1:
@@ -70,24 +81,26 @@ def _one_run(
     *,
     data: list[str] | None = None,
     out: Path | None = None,
-    wanted: Chosen | None = None,
+    choice: Chosen | None = None,
     resume: Path | None = None,
+    device: str = "",
 ) -> "Run":
     from edgewise import runs
     from edgewise.data.sources import find_source
-    from edgewise.runs.train import reserve_folder
+    from edgewise.runs.train import new_folder
     from edgewise.units.base import resolve
 
     watch = for_tensorboard() if tensorboard else None  # before a folder is made
     if resume is not None:
-        folder, settings = resume, runs.open_run(resume).settings
+        settings = runs.open_run(resume).settings
+        place: AbstractContextManager[Path] = nullcontext(resume)
     else:
-        assert wanted is not None
+        assert choice is not None
         source = find_source(data or [])
-        _, settings = resolve(source, wanted.preset, wanted.given, also=wanted.defaults)
-        folder = out or reserve_folder(source.name)
-    watchers = [watch(folder)] if watch is not None else []
-    with Interrupt(console) as interrupt, console.working(folder.name) as show:
+        _, settings = resolve(source, choice.preset, choice.given, also=choice.defaults)
+        place = new_folder(out, source.name)
+    with place as folder, _stoppable(console) as interrupt, console.working(folder.name) as show:
+        watchers = [watch(folder)] if watch is not None else []
         training = settings.training
         watchers.append(console.epochs(show, training.epochs, training.ensemble))
 
@@ -95,29 +108,42 @@ def _one_run(
             for watcher in watchers:
                 watcher(*what)
 
-        told: dict[str, Any] = {
+        callbacks: dict[str, Any] = {
             "tell": console.tell,
             "progress": show,
             "on_epoch": on_epoch,
             "stop": interrupt,
         }
-        if wanted is None:
-            run = runs.resume(folder, **told)
+        if choice is None:
+            run = runs.resume(folder, device=device, **callbacks)
         else:
             run = runs.train(
                 source,
                 folder,
-                preset=wanted.preset,
-                config=wanted.defaults,
+                preset=choice.preset,
+                config=choice.defaults,
                 command=shlex.join(["edgewise", *sys.argv[1:]]),
-                **told,
-                **wanted.given,
+                **callbacks,
+                **choice.given,
             )
     _summary(console, run)
     if interrupt() and not run.finished:
-        console.tell(f"stopped early; go on with: edgewise train --resume {run.folder}")
+        console.tell(f"stopped early; continue with: edgewise train --resume {run.folder}")
         raise typer.Exit(128 + interrupt.signal)
     return run
+
+
+@contextmanager
+def _stoppable(console: Console) -> Iterator[Interrupt]:
+    """Ctrl-C ends the run after an epoch; where there was none yet, the command ends as asked."""
+    with Interrupt(console) as interrupt:
+        try:
+            yield interrupt
+        except EdgewiseError as error:
+            if not interrupt():
+                raise
+            say(f"edgewise: {error}", err=True)
+            raise typer.Exit(128 + interrupt.signal) from error
 
 
 def _summary(console: Console, run: "Run") -> None:

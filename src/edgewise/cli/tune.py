@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edgewise.cli.console import Console, Interrupt
+from edgewise.cli.console import Console, Interrupt, say
 from edgewise.cli.flags import Config, Data, Preset, chosen
 
 if TYPE_CHECKING:
@@ -29,27 +29,29 @@ def tune(
     repeats: Annotated[
         int, typer.Option(help="trainings of a trial, whose scores are averaged", min=1)
     ] = 1,
-    quiet: Annotated[bool, typer.Option("--quiet", help="say nothing")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
     *,
     settings: dict[str, Any],
 ) -> None:
-    """Search for settings that do well on the validation part. What you give is not searched.
+    """Search for settings that do well on the validation set. What you give is not searched.
 
-    The same command again goes on with a search that was stopped.
+    The same command again continues a search that was stopped.
     """
     from edgewise.data.sources import find_source
     from edgewise.tuning import tune as search
     from edgewise.units.base import resolve
 
     source = find_source(data)
-    wanted = chosen(preset, config, settings)
-    unit, base = resolve(source, wanted.preset, wanted.given, also=wanted.defaults)
+    choice = chosen(preset, config, settings)
+    unit, base = resolve(source, choice.preset, choice.given, also=choice.defaults)
     folder = out or Path(f"tune-{source.name}")
     console = Console(quiet=quiet)
 
     def on_open(opened: "Opened") -> None:
         for note in opened.notes:
             console.tell(note)
+        for notice in opened.notices:
+            console.tell(f"notice: {notice}")
         console.tell(f"{opened.problem.task}; searching in {folder}")
 
     def on_trial(trial: "Trial", so_far: "Tuned") -> None:
@@ -65,7 +67,7 @@ def tune(
             source,
             unit,
             base,
-            wanted.named,
+            choice.named,
             folder,
             trials=trials,
             repeats=repeats,
@@ -79,7 +81,7 @@ def tune(
     if not quiet:
         _summary(tuned, data)
     if interrupt():
-        console.tell("stopped early; the same command goes on")
+        console.tell("stopped early; the same command continues")
         raise typer.Exit(128 + interrupt.signal)
 
 
@@ -100,7 +102,7 @@ def _summary(tuned: "Tuned", data: list[str]) -> None:
 
     states = [trial.state for trial in tuned.trials]
     counts = ", ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states))
-    typer.echo(f"{tuned.counted} trials ({counts}); the best on the validation part:")
+    say(f"{tuned.counted} trials ({counts}); the best on the validation set:")
     table = Table(box=None, pad_edge=False)
     # Settings below one another, for there are more of them than fit on a line.
     best = tuned.ranking[:_SHOWN]
@@ -112,7 +114,7 @@ def _summary(tuned: "Tuned", data: list[str]) -> None:
             continue  # such as adapt, where attention is not searched
         table.add_row(name, *(_shown(trial.settings.get(name, "")) for trial in best))
     Terminal().print(table)
-    typer.echo(f"train with them: {_next(data, tuned)}")
+    say(f"train with them: {_next(data, tuned)}")
 
 
 def _next(data: list[str], tuned: "Tuned") -> str:

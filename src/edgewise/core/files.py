@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,18 +12,19 @@ from typing import BinaryIO
 from edgewise.core.errors import EdgewiseError
 
 LOCK = ".lock"
+_PART, _ENDING = ".part-", ".edgewise"  # of a file that is being written
 
 
 @contextmanager
 def replacing(path: str | Path, cure: str = "choose another place") -> Iterator[BinaryIO]:
     """Open a stream that becomes ``path`` when all is written; a failure leaves ``path`` alone."""
     path = Path(path)
-    temporary = None
+    temporary, held = None, -1
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".part-", delete=False) as stream:
-            temporary = Path(stream.name)
-            yield stream  # type: ignore[misc]
+        number, held, temporary = _new_part(path.parent)
+        with os.fdopen(number, "wb") as stream:
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         temporary.chmod(_mode_of(path))
@@ -34,6 +36,39 @@ def replacing(path: str | Path, cure: str = "choose another place") -> Iterator[
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+        if held >= 0:
+            os.close(held)  # last, so that nobody sweeps the file before
+
+
+def _new_part(folder: Path) -> tuple[int, int, Path]:
+    """A file to write to, a second descriptor that keeps :func:`sweep` off it, and its path."""
+    while True:
+        number, name = tempfile.mkstemp(dir=folder, prefix=_PART, suffix=_ENDING)
+        held = _hold(Path(name), wait=True)
+        if os.fstat(number).st_nlink:
+            return number, held, Path(name)
+        # Swept between its birth and its lock.
+        os.close(number)
+        if held >= 0:
+            os.close(held)
+
+
+def _hold(path: Path, *, wait: bool) -> int:
+    """A descriptor with a lock on a file, or -1; a process that is killed lets go of its lock."""
+    if sys.platform == "win32":  # where a file that is open cannot be deleted anyway
+        return -1
+    import fcntl
+
+    try:
+        held = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:
+        return -1
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:  # another process writes it, or the file system has no locks
+        os.close(held)
+        return -1
+    return held
 
 
 def _mode_of(path: Path) -> int:
@@ -59,10 +94,15 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def sweep(folder: Path) -> None:
-    """Take away what a process that was killed while it wrote has left behind."""
-    for scrap in folder.glob(".part-*"):
+    """Take away what killed processes left half written; files of running ones stay."""
+    for scrap in folder.glob(f"{_PART}*{_ENDING}"):
+        held = _hold(scrap, wait=False)
+        if held < 0 and sys.platform != "win32":
+            continue
         with suppress(OSError):
             scrap.unlink()
+        if held >= 0:
+            os.close(held)
 
 
 @contextmanager
@@ -70,7 +110,7 @@ def alone_in(folder: Path, what: str) -> Iterator[None]:
     """Hold a folder while ``what`` goes on, so that no other process does; a killed one lets go."""
     from filelock import FileLock, Timeout  # a moment that few commands need
 
-    lock = FileLock(folder / LOCK, timeout=0)
+    lock = FileLock(inside(folder, LOCK), timeout=0)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire()

@@ -1,4 +1,4 @@
-"""Python files of one's own that register layers, tasks, featurisers and data sets."""
+"""The user's own Python files that register layers, tasks, featurisers and data sets."""
 
 import importlib
 import importlib.util
@@ -26,7 +26,7 @@ def load_plugins(places: Sequence[str]) -> None:
         except Exception as error:  # whatever a file of the user's raises
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             raise EdgewiseError(
-                f"the plugin {place} cannot be imported ({reason}); mend it, or check its name"
+                f"the plugin {place} cannot be imported ({reason}); correct it, or check its name"
             ) from error
 
 

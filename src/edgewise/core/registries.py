@@ -22,6 +22,7 @@ TASKS: Registry[Any] = Registry(
         "classification": "edgewise.tasks.classification:Classification",
         "regression": "edgewise.tasks.regression:Regression",
     },
+    known_as="name",
 )
 LAYERS: Registry[Any] = Registry(
     "layer",
@@ -37,6 +38,7 @@ FEATURIZERS: Registry[Any] = Registry(
         "paper": "edgewise.data.featurizers:PaperFeaturizer",
         "rich": "edgewise.data.featurizers:RichFeaturizer",
     },
+    known_as="kind",
 )
 
 register_unit = UNITS.registered

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from edgewise.core.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError, NotRegistered
 
 Thing = TypeVar("Thing")
 
@@ -15,6 +15,7 @@ class Registry(Generic[Thing]):
     Args:
         what: The word for one of them, in messages.
         built_in: For each name where it lives, as ``"module:attribute"``.
+        known_as: Attribute by which a thing knows its own name; it is set when it is registered.
 
     Example:
         >>> layers = Registry("layer", {})
@@ -23,8 +24,8 @@ class Registry(Generic[Thing]):
         <class 'object'>
     """
 
-    def __init__(self, what: str, built_in: Mapping[str, str]) -> None:
-        self.what = what
+    def __init__(self, what: str, built_in: Mapping[str, str], known_as: str = "") -> None:
+        self.what, self.known_as = what, known_as
         self._homes = dict(built_in)
         self._things: dict[str, Thing] = {}
 
@@ -34,6 +35,8 @@ class Registry(Generic[Thing]):
             raise EdgewiseError(
                 f"there is a {self.what} named {name!r} already; choose another name"
             )
+        if self.known_as:
+            setattr(thing, self.known_as, name)
         self._things[name] = thing
 
     def registered(self, name: str) -> Callable[[Thing], Thing]:
@@ -61,7 +64,7 @@ class Registry(Generic[Thing]):
     def __getitem__(self, name: str) -> Thing:
         if name not in self._things:
             if name not in self._homes:
-                raise EdgewiseError(
+                raise NotRegistered(
                     f"there is no {self.what} {name!r}; choose one of {', '.join(self.names)}, or "
                     "name the Python file that registers it with --plugin"
                 )

@@ -1,6 +1,8 @@
 """JSON files that are read back: bounded, decoded, and held against the form they should have."""
 
 import json
+import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,8 @@ from edgewise.core.errors import EdgewiseError
 
 LARGEST = 64 * 2**20  # bytes of a JSON file of ours; ten times what a large run writes
 DEEPEST = 20  # levels; none of our files has more than six
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # which may stand without its other half
+_STRINGS_AND_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 class Maybe:
@@ -33,10 +37,22 @@ def read_json(path: Path, shape: Any) -> Any:
     """
     if path.stat().st_size > LARGEST:
         raise EdgewiseError(f"it holds more than {LARGEST // 2**20} MB")
-    text = path.read_text(encoding="utf-8")
-    if _depth(text) > DEEPEST:
+    try:
+        return parse_json(path.read_text(encoding="utf-8"), shape)
+    except UnicodeDecodeError as error:
+        raise EdgewiseError(f"it is no text: {error}") from error
+
+
+def parse_json(text: str, shape: Any) -> Any:
+    """JSON that has the given form; NaN, infinities and deep nesting are refused."""
+    if nested_too_deep(text):
         raise EdgewiseError(f"it is nested more than {DEEPEST} levels deep")
-    content = json.loads(text)
+    try:
+        content = json.loads(text, parse_constant=_refused, parse_float=_finite)
+        if _HALF_CHARACTER.search(text):
+            json.dumps(content, ensure_ascii=False).encode("utf-8")
+    except ValueError as error:  # also a number of thousands of digits
+        raise EdgewiseError(f"it is no JSON: {error}") from error
     fault = mismatch(content, shape)
     if fault:
         raise EdgewiseError(fault)
@@ -60,6 +76,8 @@ def mismatch(content: Any, shape: Any, where: str = "") -> str:
         return "" if content is None else f"{here}is not null"
     if shape is object:
         return ""
+    if shape is float and isinstance(content, int) and abs(content) > 2**1000:
+        return f"{here}is too large"
     right = (int, float) if shape is float else shape
     if not isinstance(content, right) or (isinstance(content, bool) and shape is not bool):
         words = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -85,13 +103,22 @@ def _object_mismatch(content: Any, shape: dict[Any, Any], where: str) -> str:
     return next(filter(None, faults), "")
 
 
-def _depth(text: str) -> int:
-    """How deep brackets are nested; those in strings count, which is near enough."""
-    deepest = level = 0
-    for character in text:
-        if character in "[{":
-            level += 1
-            deepest = max(deepest, level)
-        elif character in "]}":
-            level -= 1
-    return deepest
+def nested_too_deep(text: str) -> bool:
+    """Whether brackets outside of strings are nested deeper than any file of ours."""
+    level = 0
+    for found in _STRINGS_AND_BRACKETS.finditer(text):
+        level += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        if level > DEEPEST:
+            return True
+    return False
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:20]} is too large")
+    return value

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, cast
 
-from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.errors import EdgewiseError, NotRegistered, preview
 from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS
 from edgewise.core.registry import Choices
 
@@ -46,45 +46,72 @@ class DataSettings(_Part):
     """How data are read."""
 
     task: str = _setting(
-        "auto", "what is predicted, if not as guessed", choices=Choices(TASKS, "auto")
+        "auto", "task, if it is not the one guessed from the target", choices=Choices(TASKS, "auto")
     )
     target: tuple[str, ...] = _setting((), "column to predict, may be repeated", of="source")
-    smiles_column: str = _setting("", "column of SMILES, if not named so", of="source")
+    smiles_column: str = _setting(
+        "", "column of SMILES, if it is not found by its name", of="source"
+    )
     id_column: str = _setting("id", "nodes table: column that names each node", of="source")
-    source_column: str = _setting("source", "edges table: where an edge starts", of="source")
-    destination_column: str = _setting("target", "edges table: where an edge ends", of="source")
+    source_column: str = _setting(
+        "source", "edges table: column of the node an edge starts from", of="source"
+    )
+    destination_column: str = _setting(
+        "target", "edges table: column of the node an edge goes to", of="source"
+    )
     edges: str = _setting(
-        "directed", "direction of the edges", of="source", choices=("directed", "undirected")
+        "directed",
+        "whether edges have a direction",
+        of="source",
+        choices=("directed", "undirected"),
     )
     text: tuple[str, ...] = _setting((), "column to read as text, may be repeated", of="source")
-    categories: tuple[str, ...] = _setting((), "column to read as categories", of="source")
-    numbers: tuple[str, ...] = _setting((), "column to read as numbers", of="source")
-    ignore: tuple[str, ...] = _setting((), "column to leave out", of="source")
+    categories: tuple[str, ...] = _setting(
+        (), "column to read as categories, may be repeated", of="source"
+    )
+    numbers: tuple[str, ...] = _setting(
+        (), "column to read as numbers, may be repeated", of="source"
+    )
+    ignore: tuple[str, ...] = _setting((), "column to leave out, may be repeated", of="source")
     fit_on: str = _setting(
         "train",
-        "rows from which scales, vocabularies and categories of the columns are learnt; all is "
-        "the transductive way",
+        "rows from which scales, vocabularies and categories of the columns are learnt (all: the "
+        "transductive setting)",
         of="source",
         choices=("train", "all"),
     )
     missing: str = _setting(
-        "error", "empty cells in columns of numbers", of="source", choices=("error", "mean")
+        "error",
+        "empty cells in columns of numbers: error, or the mean",
+        of="source",
+        choices=("error", "mean"),
     )
     unknown: str = _setting(
-        "error", "edges to nodes that the nodes table lacks", of="source", choices=("error", "drop")
+        "error",
+        "edges to unknown nodes: error, or drop them",
+        of="source",
+        choices=("error", "drop"),
     )
     duplicates: str = _setting(
-        "error", "repeated edges", of="source", choices=("error", "sum", "max")
+        "error",
+        "repeated edges: error, or the sum or maximum of their values",
+        of="source",
+        choices=("error", "sum", "max"),
     )
     on_invalid: str = _setting(
-        "skip", "molecules that cannot be read", of="source", choices=("skip", "error")
+        "skip",
+        "molecules that cannot be read: skip them, or error",
+        of="source",
+        choices=("skip", "error"),
     )
     encoding: str = _setting("utf-8", "character encoding of text files", of="source")
     decimal: str = _setting(
-        ".", "decimal point of numbers in text files", of="source", choices=(".", ",")
+        ".", "decimal separator of numbers in text files", of="source", choices=(".", ",")
     )
     missing_values: tuple[str, ...] = _setting(
-        (), "word that stands for a missing value, beside the usual ones", of="source"
+        (),
+        "word that stands for a missing value, besides the usual ones; may be repeated",
+        of="source",
     )
 
 
@@ -98,8 +125,8 @@ class SplitSettings(_Part):
         "as 0.7,0.1,0.2, or a JSON file of row numbers",
     )
     split_column: str = _setting("", "column that says train, validation or test", of="source")
-    stratify: bool = _setting(False, "keep the shares of classes or values in each part")
-    split_seed: int | None = _setting(None, "seed of the split alone, if not --seed", low=0)
+    stratify: bool = _setting(False, "keep the distribution of classes or values in each subset")
+    split_seed: int | None = _setting(None, "seed of the split, if it is not --seed", low=0)
 
 
 @dataclass(frozen=True)
@@ -113,7 +140,9 @@ class ModelSettings(_Part):
         of="layer",
         choices=NORMALIZATIONS,
     )
-    adapt: bool = _setting(True, "the attention of a layer is the edges of the next", of="layer")
+    adapt: bool = _setting(
+        True, "attention coefficients of a layer are the edge channels of the next", of="layer"
+    )
     directed: bool = _setting(
         True, "direction as edge channels: forward, backward and their sum", of="source"
     )
@@ -143,14 +172,16 @@ class ModelSettings(_Part):
     )
     encoder: str = _setting(
         "none",
-        "map of the node features before the first layer, to the hidden width",
+        "linear map of the node features to the hidden width, before the first layer",
         choices=("none", "linear"),
     )
     activation: str = _setting(
         "elu", "activation after each hidden layer", choices=("elu", "relu", "gelu")
     )
     norm: str = _setting(
-        "none", "normalisation of hidden node features", choices=("none", "batch", "layer")
+        "none",
+        "batch or layer normalisation of hidden node features",
+        choices=("none", "batch", "layer"),
     )
     residual: bool = _setting(False, "add the input of a hidden layer to its output")
     feed_forward: int = _setting(
@@ -158,14 +189,12 @@ class ModelSettings(_Part):
     )
     head: str = _setting(
         "layer",
-        "from node features to outputs: the last layer itself (its channels averaged), one "
-        "linear layer, or two",
+        "output head: the last layer itself (its channels averaged), one linear layer, or a "
+        "perceptron of two",
         of="unit",
         choices=("layer", "linear", "mlp"),
     )
-    pooling: str = _setting(
-        "max", "from the nodes of a graph to the graph", of="unit", choices=POOLINGS
-    )
+    pooling: str = _setting("max", "pooling of the nodes of a graph", of="unit", choices=POOLINGS)
     featurizer: str = _setting(
         "paper", "features of atoms and bonds", of="source", choices=Choices(FEATURIZERS)
     )
@@ -201,16 +230,16 @@ class TrainingSettings(_Part):
     patience: int = _setting(
         100, "epochs without a lower validation loss before early stopping", low=1
     )
-    batch_size: int = _setting(64, "graphs in a training step", of="unit", low=1, high=1_000_000)
+    batch_size: int = _setting(64, "graphs in a batch", of="unit", low=1, high=1_000_000)
     weighted: bool = _setting(
         False, "weight classes in the loss by how rare they are in training", of="task"
     )
     scale_targets: bool = _setting(
-        True, "learn targets of mean 0 and standard deviation 1", of="task"
+        True, "scale targets to mean 0 and standard deviation 1", of="task"
     )
     ensemble: int = _setting(1, "models whose predictions are averaged", low=1, high=1000)
     seed: int = _setting(0, "seed of the split, the initial weights and dropout", low=0)
-    device: str = _setting("auto", "auto, cpu, cuda or mps")
+    device: str = _setting("auto", "device to train on: auto, cpu, cuda or mps")
 
 
 @dataclass(frozen=True)
@@ -333,7 +362,7 @@ def _checked(one: "Field[Any]", value: Any) -> Any:
         items = (value,) if isinstance(value, str) else value
         if isinstance(items, list | tuple) and all(isinstance(item, str) for item in items):
             return tuple(items)
-        raise EdgewiseError(f"{one.name} = {value!r} is not a list of column names")
+        raise EdgewiseError(f"{one.name} = {_shown(value)} is not a list of column names")
     if wanted == int | None and value is None:
         return None
     number = wanted in (int, float, int | None)
@@ -342,19 +371,31 @@ def _checked(one: "Field[Any]", value: Any) -> Any:
         name = {bool: "true or false", str: "a word", float: "a number"}.get(
             wanted, "a whole number"
         )
-        raise EdgewiseError(f"{one.name} = {value!r} is not {name}")
+        raise EdgewiseError(f"{one.name} = {_shown(value)} is not {name}")
     choices = limits["choices"]
     if choices and value not in choices:
-        own = ", or name the Python file that registers it with --plugin"
-        raise EdgewiseError(
-            f"{one.name} = {value!r} is unknown; choose one of {', '.join(choices)}"
-            f"{own if isinstance(choices, Choices) else ''}"
-        )
-    if number and not (math.isfinite(float(value)) and limits["low"] <= value <= limits["high"]):
+        unknown = f"{one.name} = {_shown(value)} is unknown; choose one of {', '.join(choices)}"
+        if isinstance(choices, Choices):
+            raise NotRegistered(
+                f"{unknown}, or name the Python file that registers it with --plugin"
+            )
+        raise EdgewiseError(unknown)
+    if number and not (_finite(value) and limits["low"] <= value <= limits["high"]):
         most = {_BELOW_ONE: " and below 1", math.inf: ""}.get(
             limits["high"], f" and at most {limits['high']:,}"
         )
         raise EdgewiseError(
-            f"{one.name} = {value} is out of range; it must be at least {limits['low']:g}{most}"
+            f"{one.name} = {_shown(value)} is out of range; it must be at least "
+            f"{limits['low']:g}{most}"
         )
     return float(value) if wanted is float else value
+
+
+def _finite(number: Any) -> bool:
+    return abs(number) <= 10**300  # where whole numbers of any length are compared, not converted
+
+
+def _shown(value: Any) -> str:
+    """A value as it was written, within the length of a line."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}..."

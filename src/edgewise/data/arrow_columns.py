@@ -1,5 +1,6 @@
 """Columns of delimited text and of Parquet files as Arrow arrays, within what memory allows."""
 
+import codecs
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -95,11 +96,17 @@ class _Plain:
 
     def __init__(self, stream: BufferedIOBase, path: str) -> None:
         self._stream, self._path, self._done = stream, path, 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def read(self, size: int = -1) -> bytes:
         data = self._stream.read(size)
         if b'"' in data:
             raise _NotPlain
+        if not data.isascii():  # Arrow would print a stack trace for a row that is no text
+            try:
+                self._decoder.decode(data)
+            except UnicodeDecodeError:
+                raise _NotPlain from None
         self._done += len(data)
         _check_size(self._done, self._path)
         return data

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from edgewise.core.errors import EdgewiseError, missing_extra
+from edgewise.core.processes import end_with_parent
 
 ATOM_CODES = (
     *("element", "degree", "hydrogens", "charge", "in_ring", "aromatic"),
@@ -47,7 +48,7 @@ def read_smiles(
 
     Args:
         smiles: One SMILES per row.
-        workers: Processes to spread the work over. With more than one, a script needs the
+        workers: Number of worker processes. With more than one, a script needs the
             usual ``if __name__ == "__main__":``.
         progress: Called with a title, the rows done and the rows in all.
     """
@@ -82,6 +83,17 @@ def sdf_records(stream: Any) -> Iterator[dict[str, Any]]:
             yield {"smiles": "", **properties} | {"smiles": smiles}
 
 
+def canonical_smiles(smiles: Sequence[str]) -> list[str]:
+    """The one SMILES that RDKit writes for each molecule, however it was written."""
+    require_rdkit()
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        different = {text: Chem.MolFromSmiles(text) for text in dict.fromkeys(smiles)}
+        written = {text: Chem.MolToSmiles(molecule) for text, molecule in different.items()}
+    return [written[text] for text in smiles]
+
+
 def require_rdkit() -> None:
     try:
         import rdkit  # noqa: F401
@@ -98,7 +110,7 @@ def _in_processes(
     # Spawned, because forking a process that runs torch's threads may hang.
     parts = []
     try:
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent) as pool:
             for (start, chunk), part in zip(chunks, pool.map(_read_chunk, chunks), strict=True):
                 parts.append(part)
                 if progress is not None:

@@ -31,7 +31,7 @@ class CitationNotes:
         text = (
             f"{self.lines:,} citations read; dropped {len(self.unknown)} that name a paper without "
             f"features and {len(self.self_citations)} self citations; {self.reciprocal} pairs "
-            f"cite each other, {self.isolated} papers stand alone"
+            f"cite each other, {self.isolated} papers are isolated"
         )
         return f"{text}; node file {self.edition}" if self.edition else text
 

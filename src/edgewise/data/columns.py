@@ -1,6 +1,5 @@
 """Columns of a table to numbers: scales, categories and words, learnt once and kept."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.schema import mismatch
 from edgewise.data.cells import as_number, looks_like_a_number
 from edgewise.data.tables import Table
 
@@ -136,6 +136,12 @@ class Weights:
 
 Column = Numbers | Categories | Text | Weights
 _CLASSES: dict[str, Any] = {c.__name__: c for c in (Numbers, Categories, Text, Weights)}
+_SHAPES: dict[str, Any] = {
+    "Numbers": {"name": str, "mean": float, "scale": float, "fill": bool},
+    "Categories": {"name": str, "values": [str]},
+    "Text": {"name": str, "words": [str], "idf": [float]},
+    "Weights": {"name": str, "largest": float, "signed": bool},
+}
 
 
 def guess_kind(table: Table, name: str) -> str:
@@ -179,9 +185,9 @@ def check_words(table: Table, name: str, *, slips: bool = True) -> None:
     decimal = "say --decimal , if commas are decimal points, " if comma else ""
     elsewhere = ", and numbers elsewhere" if number.any() else ", which looks like a number"
     raise EdgewiseError(
-        f"{table.where(row)}: column {name!r} holds {cell!r}{elsewhere}; {decimal}mend or empty "
-        f"the cell and its {odd - 1} like, or say that the column holds categories (--categories "
-        f"{name})"
+        f"{table.where(row)}: column {name!r} holds {cell!r}{elsewhere}; {decimal}correct or empty "
+        f"the cell and {odd - 1} more like it, or declare the column to hold categories "
+        f"(--categories {name})"
     )
 
 
@@ -203,8 +209,8 @@ def scale_of(values: np.ndarray) -> float:
     """The standard deviation to divide by; 1 where all values are equal but for rounding."""
     if not len(values):
         return 1.0
-    spread = float(values.std())
-    return spread if spread > 1e-12 * float(np.abs(values).max()) else 1.0
+    deviation = float(values.std())
+    return deviation if deviation > 1e-12 * float(np.abs(values).max()) else 1.0
 
 
 def learn_categories(table: Table, name: str, rows: np.ndarray | None = None) -> Categories:
@@ -257,13 +263,22 @@ def to_json(column: Column) -> dict[str, Any]:
 
 
 def from_json(content: dict[str, Any]) -> Column:
+    kind = content["kind"]
+    if kind not in _CLASSES:
+        raise ValueError(f"there is no kind of column {kind!r}")
+    fault = mismatch(content, _SHAPES[kind], f"column {content.get('name')!r}")
+    if fault:
+        raise ValueError(fault)
     fields: dict[str, Any] = {
-        key: tuple(v) if isinstance(v, list) else v for key, v in content.items()
+        key: tuple(v) if isinstance(v, list) else v for key, v in content.items() if key != "kind"
     }
-    column: Column = _CLASSES[fields.pop("kind")](**fields)
-    numbers = [v for v in fields.values() if isinstance(v, float)]
-    if not all(math.isfinite(value) for value in numbers):
-        raise ValueError(f"column {column.name!r} has a scale that is not finite")
+    if not (fields.get("scale", 1) > 0 and fields.get("largest", 1) > 0):
+        raise ValueError(f"column {fields['name']!r} has a scale that is not above 0")
+    column: Column = _CLASSES[kind](**fields)
+    if isinstance(column, Text) and not (
+        len(set(column.words)) == len(column.words) == len(column.idf)
+    ):
+        raise ValueError(f"column {column.name!r} has words twice, or without a weight")
     return column
 
 

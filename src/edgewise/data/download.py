@@ -1,10 +1,9 @@
-"""Read the files of a data set from a public address."""
+"""Read the files of a data set from a public address, with pooch."""
 
-import http.client
-import urllib.error
-import urllib.request
+import io
 from collections.abc import Callable, Collection
 from pathlib import PurePosixPath
+from typing import Any
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.data.archives import LARGEST, gunzip, take_members
@@ -35,34 +34,61 @@ def files_from_address(
 
 
 def _download(address: str, progress: Progress | None) -> bytes:
+    from pooch import HTTPDownloader
+    from requests.exceptions import ConnectionError, HTTPError, RequestException, Timeout
+    from urllib3.exceptions import MaxRetryError
+
     for attempt in range(_ATTEMPTS):
+        received = _Received(address, progress)
+        download = HTTPDownloader(
+            progressbar=received.bar,
+            chunk_size=_CHUNK,
+            timeout=_TIMEOUT,
+            headers={"User-Agent": "edgewise"},
+        )
         try:
-            return _read(address, progress)
-        except (http.client.HTTPException, ConnectionError) as error:
-            if attempt + 1 == _ATTEMPTS:
-                raise EdgewiseError(f"the connection broke off: {error}") from error
-        except urllib.error.HTTPError as error:
-            raise EdgewiseError(f"the server answered {error.code} {error.reason}") from error
-        except urllib.error.URLError as error:
-            raise Unreached(f"not reached: {error.reason}") from error
-        except (TimeoutError, OSError) as error:
+            download(address, received, None)
+            return received.getvalue()
+        except HTTPError as error:
+            answer = error.response
+            assert answer is not None
+            raise EdgewiseError(
+                f"the server answered {answer.status_code} {answer.reason}"
+            ) from error
+        except Timeout as error:
             raise Unreached(f"not reached: {error}") from error
+        except RequestException as error:
+            reason = error.args[0] if error.args else error
+            if isinstance(error, ConnectionError) and isinstance(reason, MaxRetryError):
+                raise Unreached(f"not reached: {reason.reason}") from error
+            if attempt + 1 == _ATTEMPTS:
+                raise EdgewiseError(f"the connection broke off: {reason}") from error
     raise AssertionError("the last attempt returns or raises")
 
 
-def _read(address: str, progress: Progress | None) -> bytes:
-    request = urllib.request.Request(address, headers={"User-Agent": "edgewise"})
-    with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
-        length = answer.headers.get("Content-Length")
-        expected = int(length) if length and length.isdigit() else None
-        data = bytearray()
-        while chunk := answer.read(_CHUNK):
-            data += chunk
-            if progress is not None:
-                progress(address, len(data), expected)
-            if len(data) > LARGEST:
-                raise EdgewiseError(f"sends more than {LARGEST // 2**20} MB")
-        # A plain read of a cut connection ends quietly; the announced length tells.
-        if expected is not None and len(data) < expected:
-            raise http.client.IncompleteRead(bytes(data), expected - len(data))
-        return bytes(data)
+class _Received(io.BytesIO):
+    """What has arrived so far: bounded, and told to whoever shows progress."""
+
+    def __init__(self, address: str, progress: Progress | None) -> None:
+        super().__init__()
+        self.address, self.progress, self.bar = address, progress, _Bar()
+
+    def write(self, chunk: Any) -> int:
+        written = super().write(chunk)
+        if self.tell() > LARGEST:
+            raise EdgewiseError(f"sends more than {LARGEST // 2**20} MB")
+        if self.progress is not None:
+            self.progress(self.address, self.tell(), self.bar.total or None)
+        return written
+
+
+class _Bar:
+    """Takes from pooch how many bytes there will be."""
+
+    total = 0
+
+    def update(self, count: int) -> None: ...
+
+    def reset(self) -> None: ...
+
+    def close(self) -> None: ...

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from edgewise.core.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError, NotRegistered
 from edgewise.core.files import write_atomically
 from edgewise.core.registries import FEATURIZERS
+from edgewise.core.schema import mismatch, read_json
 from edgewise.core.settings import ModelSettings
 from edgewise.data.chemistry import ATOM_CODES, BOND_CODES, BOND_ORDERS, MoleculeCodes
 from edgewise.graphs.graph_set import GraphSet
@@ -26,6 +27,7 @@ _RICH_ELEMENTS = {
     "Cr": 24, "Mn": 25, "Fe": 26, "Co": 27, "Ni": 28, "Cu": 29, "Zn": 30, "Ge": 32, "As": 33,
     "Se": 34, "Ag": 47, "Sn": 50, "Sb": 51, "Pt": 78, "Hg": 80,
 }  # fmt: skip
+_ELEMENTS = 118  # of the periodic table
 _CHIRALITY = {"clockwise": 1, "counterclockwise": 2}
 _HYBRIDISATION = {"s": 1, "sp": 2, "sp2": 3, "sp3": 4, "sp3d": 6, "sp3d2": 7}
 _STEREO = {"any": 1, "Z": 2, "E": 3, "cis": 4, "trans": 5}
@@ -33,7 +35,13 @@ _STEREO = {"any": 1, "Z": 2, "E": 3, "cis": 4, "trans": 5}
 
 @runtime_checkable
 class Featurizer(Protocol):
-    """How molecules become node features and edge channels; one of your own has these methods."""
+    """How molecules become node features and edge channels.
+
+    One of your own defines ``channel_names``, :meth:`atoms` and :meth:`bonds`, and the other
+    methods if there is something to learn; see docs/extending.md.
+    """
+
+    kind: str  # by which it is registered
 
     @classmethod
     def learn(
@@ -46,7 +54,7 @@ class Featurizer(Protocol):
             train: Positions of the training molecules in ``codes``.
             settings: Of the model.
         """
-        ...
+        return cls()
 
     @property
     def channel_names(self) -> tuple[str, ...]: ...
@@ -61,10 +69,11 @@ class Featurizer(Protocol):
 
     def to_json(self) -> dict[str, Any]:
         """Everything that was learnt, under ``kind`` the name by which it is registered."""
-        ...
+        return {"kind": self.kind}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> "Featurizer": ...
+    def from_json(cls, content: Mapping[str, Any]) -> "Featurizer":
+        return cls()
 
 
 @dataclass(frozen=True)
@@ -147,7 +156,11 @@ class PaperFeaturizer:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "PaperFeaturizer":
-        return cls(tuple((int(a), int(b)) for a, b in content["pairs"]))
+        fault = mismatch(content, {"pairs": [[int]]})
+        pairs = [] if fault else content["pairs"]
+        if fault or not all(len(p) == 2 and 1 <= p[0] <= p[1] <= _ELEMENTS for p in pairs):
+            raise EdgewiseError(fault or "its pairs are no pairs of elements")
+        return cls(tuple((a, b) for a, b in pairs))
 
     def save(self, path: str | Path) -> None:
         """Write everything that was learnt as JSON."""
@@ -181,9 +194,11 @@ class RichFeaturizer(PaperFeaturizer):
 def load_featurizer(path: str | Path) -> Featurizer:
     """Read a featuriser that a model was saved with."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = read_json(Path(path), {"kind": str})
         found: Featurizer = FEATURIZERS[str(content["kind"])].from_json(content)
         return found
+    except NotRegistered as error:
+        raise EdgewiseError(f"{path}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise EdgewiseError(
             f"{path} is not a saved featuriser ({error}); copy the folder again, or train again"

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, missing_extra, preview
 from edgewise.core.files import write_atomically
+from edgewise.core.schema import parse_json
 from edgewise.data.tables import Table, open_binary, read_table, table_from_columns
 from edgewise.graphs.graph import Graph
 from edgewise.kernels.memory import memory_limit
@@ -29,7 +30,7 @@ _TENSORS = ("x", "edge_index", "edge_attr", "y")
 def save_graph(graph: Graph, path: str | Path) -> None:
     """Write a graph as safetensors: plain numbers and names, nothing that could run.
 
-    A PyG ``Data`` is kept with ``save_graph(from_pyg(data), path)``, and had back with
+    A PyG ``Data`` is kept with ``save_graph(from_pyg(data), path)``, and read back with
     ``to_pyg(load_graph(path))``.
     """
     from safetensors.torch import save
@@ -56,7 +57,7 @@ def load_graph(path: str | Path) -> Graph:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             metadata = file.metadata() or {}
-        names = {name: json.loads(metadata.get(name, "null")) for name in _NAMES}
+        names = {n: parse_json(metadata.get(n, "null"), (None, [str])) for n in _NAMES}
     except (OSError, SafetensorError, ValueError) as error:
         raise EdgewiseError(
             f"{path} is not a whole safetensors file ({str(error).splitlines()[0]}); "

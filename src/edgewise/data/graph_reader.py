@@ -13,6 +13,7 @@ import torch
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import write_atomically
+from edgewise.core.schema import read_json
 from edgewise.data import columns
 from edgewise.data.columns import Column
 from edgewise.data.labels import Labels
@@ -20,6 +21,12 @@ from edgewise.data.tables import Table
 from edgewise.graphs.graph import Graph
 
 _FORMAT = "edgewise graph reader 1"
+_CHOICES = {"unknown": ("error", "drop"), "duplicates": ("error", "sum", "max")}
+_SHAPE = {
+    **dict.fromkeys(("format", "id", "source", "target", *_CHOICES), str),
+    **{"directed": bool, "features": [{"kind": str}], "channels": [{"kind": str}]},
+    "labels": (None, {"name": str, "classes": (None, [str])}),
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class TableNotes:
     unlabelled: int  # nodes to be predicted
 
     @property
-    def mended(self) -> bool:
+    def changed(self) -> bool:
         """Whether the graph is not just what the tables hold."""
         return bool(self.dropped_edges or self.merged_edges or self.unseen)
 
@@ -152,9 +159,12 @@ class GraphReader:
 def load_graph_reader(path: str | Path) -> GraphReader:
     """Read what :meth:`GraphReader.save` wrote."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = read_json(Path(path), _SHAPE)
         if content.pop("format") != _FORMAT:
             raise ValueError("another format")
+        for name, words in _CHOICES.items():
+            if content[name] not in words:
+                raise ValueError(f"{name} is {content[name]!r}, not one of {', '.join(words)}")
         labels = content.pop("labels")
         for side in ("features", "channels"):
             content[side] = tuple(columns.from_json(column) for column in content[side])

@@ -62,8 +62,8 @@ def learn_labels(
         table: The nodes table.
         name: Its label column.
         task: ``"classification"`` or ``"regression"``; without it, words and up to 20 different
-            whole numbers are classes, and any other column of numbers must be told.
-        categories: Whether the user said that the cells are categories, also where they look
+            whole numbers are classes, and for any other column of numbers it must be given.
+        categories: Whether the cells are declared to be categories, also where they look
             like numbers, such as ``>5``.
     """
     if task not in (None, "classification", "regression"):

@@ -1,13 +1,12 @@
 """Molecules with their measurements from CSV, TSV, Parquet and SDF files."""
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.files import write_atomically
+from edgewise.core.spreadsheet import csv_text
 from edgewise.data.catalogue import dataset
 from edgewise.data.chemistry import MoleculeCodes, read_smiles
 from edgewise.data.sdf import sdf_names, sdf_rows
@@ -117,7 +116,7 @@ def read_structures(
         source: The table.
         on_invalid: ``"error"`` refuses the file at the first bad row; ``"skip"`` leaves bad rows
             out and lists them.
-        workers: Processes to spread the work over.
+        workers: Number of worker processes.
         progress: Called with a title, the rows done and the rows in all.
     """
     if on_invalid not in ON_INVALID:
@@ -134,7 +133,7 @@ def read_structures(
         raise EdgewiseError(
             f"{source.table.where(first.row)}: {first.smiles!r}: {first.reason}; {len(invalid)} "
             f"such row(s), on line(s) {preview([entry.line for entry in invalid])}, must be "
-            "mended, or left out with --on-invalid skip"
+            "corrected, or left out with --on-invalid skip"
         )
     if not len(codes):
         raise EdgewiseError(f"{source.table.path} holds no molecule that can be read")
@@ -149,11 +148,13 @@ def left_out(invalid: Sequence[InvalidRow], rows: int) -> str:
 
 def write_invalid(path: str | Path, invalid: Sequence[InvalidRow]) -> None:
     """List the bad rows in a CSV file: row, line, SMILES, reason."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(("row", "line", "smiles", "reason"))
-    writer.writerows((e.row, e.line, e.smiles, e.reason) for e in invalid)
-    write_atomically(path, stream.getvalue())
+    columns = {
+        "row": [str(entry.row) for entry in invalid],
+        "line": [str(entry.line) for entry in invalid],
+        "smiles": [entry.smiles for entry in invalid],
+        "reason": [entry.reason for entry in invalid],
+    }
+    write_atomically(path, csv_text(columns))
 
 
 def is_sdf(path: str | Path) -> bool:

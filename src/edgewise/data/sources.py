@@ -6,6 +6,7 @@ Each form that data can have is a class: which settings it takes, and how it is 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -73,10 +74,9 @@ class Source:
                 with path.open("rb") as stream:
                     while block := stream.read(2**20):
                         digest.update(block)
-        except OSError as error:
-            raise EdgewiseError(
-                f"{error.filename} cannot be read ({error.strerror}); put the data back"
-            ) from error
+        except (OSError, ValueError) as error:  # ValueError: a name with a null character
+            reason = getattr(error, "strerror", None) or error
+            raise EdgewiseError(f"{self} cannot be read ({reason}); put the data back") from error
         return digest.hexdigest()
 
     def absolute(self) -> "Source":
@@ -219,7 +219,8 @@ class MoleculeFileSource(Source):
 class OwnDataset:
     """A data set that was registered with :func:`register_dataset`."""
 
-    load: Callable[[], Any]
+    load: Callable[[], Any]  # remembers what it gave
+    original: Callable[[], Any]
     unit: str
     summary: str
 
@@ -228,21 +229,35 @@ OWN_DATASETS: dict[str, OwnDataset] = {}
 
 
 def register_dataset(
-    name: str, load: Callable[[], Any], *, unit: str = "node", summary: str = ""
-) -> None:
+    name: str, load: Callable[[], Any] | None = None, *, unit: str = "node", summary: str = ""
+) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Make a data set of your own known by a name, for the command line as well.
 
     Args:
         name: What ``edgewise train NAME`` is to find.
-        load: Called when the data are needed. For the unit ``node`` it gives a
+        load: Called when the data are needed, once. For the unit ``node`` it gives a
             :class:`~edgewise.Graph` with ``y``; for ``graph`` a dictionary of columns, one of which
-            is called ``smiles``.
+            is called ``smiles``. Without it, a decorator for such a function is returned.
         unit: What a row is.
         summary: A line for ``edgewise datasets``.
     """
     if name in CATALOGUE:
         raise EdgewiseError(f"there is a data set named {name!r} already; choose another name")
-    OWN_DATASETS[name] = OwnDataset(load, unit, summary)
+    if unit not in _OWN_UNITS:
+        raise EdgewiseError(
+            f"the data set {name!r} has the unit {unit!r}; choose one of {', '.join(_OWN_UNITS)}"
+        )
+
+    def register(load: Callable[[], Any]) -> Callable[[], Any]:
+        known = OWN_DATASETS.get(name)
+        if known is not None and known.original is not load:
+            raise EdgewiseError(f"there is a data set named {name!r} already; choose another name")
+        OWN_DATASETS[name] = OwnDataset(cache(load), load, unit, summary)
+        return load
+
+    if load is not None:
+        register(load)
+    return register
 
 
 class _Own(_Named):
@@ -348,4 +363,7 @@ def stored_source(form: str, places: Sequence[str]) -> Source:
     """The source that a run folder names."""
     if form not in FORMS:
         raise EdgewiseError(f"data of the form {form!r} are unknown to this version")
+    count = 2 if form == TablesSource.form else 1
+    if len(places) != count:
+        raise EdgewiseError(f"data of the form {form!r} come from {count} place(s)")
     return FORMS[form](tuple(places))

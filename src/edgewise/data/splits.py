@@ -12,6 +12,7 @@ from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.files import write_atomically
+from edgewise.core.schema import read_json
 
 Fractions = tuple[float, float, float]  # training, validation, test
 
@@ -19,6 +20,7 @@ SPARSE: Fractions = (0.05, 0.15, 0.80)  # the paper's two splittings of citation
 DENSE: Fractions = (0.60, 0.20, 0.20)
 MOLECULES: Fractions = (0.80, 0.10, 0.10)
 QUANTILES = 10  # that values are cut into to be balanced
+_SHAPE = dict.fromkeys(("train", "validation", "test"), ([int], [bool]))
 _NAMED = {"sparse": SPARSE, "dense": DENSE, "molecules": MOLECULES}
 
 
@@ -65,15 +67,16 @@ class Split:
 def load_split(path: str | Path) -> Split:
     """Read a split written by :meth:`Split.save`, or by hand: three lists of row numbers."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        return given_split(content["train"], content["validation"], content["test"])
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, OverflowError) as error:
-        if isinstance(error, EdgewiseError):
-            raise EdgewiseError(f"{path}: {error}") from error
+        content = read_json(Path(path), _SHAPE)
+    except (OSError, ValueError) as error:
         raise EdgewiseError(
             f"{path} is not a split ({error}); expected JSON with the lists "
             "'train', 'validation' and 'test' of row numbers"
         ) from error
+    try:
+        return given_split(content["train"], content["validation"], content["test"])
+    except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+        raise EdgewiseError(f"{path}: {error}") from error
 
 
 def fractions_of(kind: str | Sequence[float]) -> Fractions:

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.files import write_atomically
+from edgewise.core.files import sweep, write_atomically
 from edgewise.data.archives import gunzip
 from edgewise.data.catalogue import DataFile, Dataset, Edition, dataset
 from edgewise.data.download import Progress, Unreached, files_from_address
@@ -86,6 +86,8 @@ def fetch(name: str, progress: Progress | None = None) -> str:
     """
     data = dataset(name)
     missing, tried = [], []
+    for folder in {(cache_folder() / e.path).parent for f in data.files for e in f.editions}:
+        sweep(folder)
     for file in data.files:
         stored, rejected = _on_disk(file, cache_folder())
         tried += rejected
@@ -208,7 +210,7 @@ def _check(data: bytes, edition: Edition, where: str) -> None:
 def _by_hand(data: Dataset, missing: list[DataFile], tried: list[str]) -> str:
     names = ", ".join(file.editions[0].path for file in missing)
     return (
-        f"the data set {data.name} could not be had; tried {'; '.join(tried)}. "
+        f"the data set {data.name} is unavailable; tried {'; '.join(tried)}. "
         f"To put it in place by hand, get {data.addresses[0]}, set EDGEWISE_DATA to a folder and "
         f"put these files (or the same with .gz) below it: {names}"
     )

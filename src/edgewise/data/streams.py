@@ -1,4 +1,4 @@
-"""Tables of any length, a stretch of rows at a time; a broken row is kept, and said to be one."""
+"""Tables of any length, a stretch of rows at a time; a broken row is kept, and marked as such."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Made-up citation graphs whose labels hang on the direction and the kind of each citation."""
+"""Synthetic citation graphs whose labels depend on the direction and the kind of each citation."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.graphs.graph import Graph
 
 KINDS = ("supports", "disputes")
-# How a paper meets its four groups of neighbours: (it cites them, kind of citation). The first
-# one decides the label.
+# How a paper is joined to its four groups of neighbours: (it cites them, kind of citation).
+# The first one decides the label.
 _ROLES = ((True, 0), (True, 1), (False, 0), (False, 1))
 
 
@@ -35,7 +35,7 @@ def direction_and_kind_graph(
 ) -> tuple[Graph, Ceilings]:
     """A directed graph with two kinds of edges, and a label that needs both to be seen.
 
-    Every labelled paper meets four groups of background papers, each group on a topic of its
+    Every labelled paper is joined to four groups of background papers, each group on a topic of its
     own: one it cites in support, one it cites in dispute, one that cites it in support, one that
     cites it in dispute. Its label is the topic of the first group. Its own features are a
     random topic that tells nothing; the background papers carry no label.

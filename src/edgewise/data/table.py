@@ -86,7 +86,7 @@ class Table:
         if bad is not None:
             raise EdgewiseError(
                 f"{self.where(bad)}: column {name!r} holds {self.column(name)[bad]!r}, expected a "
-                f"number of ordinary size; mend the cell, or leave it empty{self._comma(name, bad)}"
+                f"number of ordinary size; correct or empty the cell{self._comma(name, bad)}"
             )
         return values
 

@@ -49,7 +49,7 @@ def read_table(
             columns = read_parquet(stream, str(path))
             return make_table(str(path), columns, None, missing_values=missing_values)
     if suffix not in DELIMITERS and delimiter is None:
-        with open_binary(path):  # a file that is not there is told first
+        with open_binary(path):  # a missing file is reported first
             raise EdgewiseError(
                 f"{path} ends in {suffix or 'nothing'!r}; give a .csv, .tsv or .parquet file"
             )

@@ -134,7 +134,7 @@ def _download(wheel: Wheel, folder: Path) -> Path:
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
         errors = [line for line in done.stderr.splitlines() if not line.startswith("WARNING")]
-        raise EdgewiseError(f"pip said: {errors[-1].strip() if errors else 'no wheel'}")
+        raise EdgewiseError(f"pip reports: {errors[-1].strip() if errors else 'no wheel'}")
     return wheels[0]
 
 

@@ -1,4 +1,4 @@
-"""Models with the manners of scikit-learn: fit, predict, score, cross-validation, grid search."""
+"""Models with the API of scikit-learn: fit, predict, score, cross-validation, grid search."""
 
 from edgewise.estimators.molecules import MoleculeClassifier, MoleculeRegressor
 from edgewise.estimators.nodes import NodeClassifier, NodeRegressor

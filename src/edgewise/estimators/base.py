@@ -1,4 +1,4 @@
-"""What all estimators share: settings, a held-out part, ensembles, scores, folders."""
+"""What all estimators share: settings, a validation set, ensembles, scores, folders."""
 
 import json
 import math
@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.files import write_atomically
+from edgewise.core.files import inside, write_atomically
 from edgewise.core.presets import make_settings
 from edgewise.core.registries import LAYERS, UNITS
+from edgewise.core.schema import Maybe, read_json
 from edgewise.core.settings import Settings, refuse_foreign
 from edgewise.data.splits import Split, random_split
 from edgewise.estimators.parameters import PARAMETERS, plain
@@ -32,6 +33,10 @@ from edgewise.training import Epoch, Predictor, fit_member, load_model, make_pre
 from edgewise.units.base import Problem
 
 FORMAT = "edgewise estimator 1"
+_SHAPE = {
+    **{"format": str, "parameters": {str: object}, "y_ndim": int},
+    "classes": Maybe([(str, float, bool)]),
+}
 Some = TypeVar("Some", bound="Estimator")
 
 
@@ -80,12 +85,12 @@ class Estimator(BaseEstimator):
     def _split(
         self, target: Target, train: Tensor, validation: Tensor | None, truth: Tensor, seed: int
     ) -> Split:
-        """Rows to learn from and rows to stop by; without the latter, some are held out."""
+        """Rows for training and rows for early stopping; without the latter, some are drawn."""
         nothing = torch.zeros(0, dtype=torch.int64)
         if validation is not None:
             if not len(validation):
                 raise EdgewiseError(
-                    "nothing is known of the rows in validation; leave it out to hold rows out of X"
+                    "nothing is known of the rows in validation; leave it out to draw rows of X"
                 )
             return Split(train, validation, nothing)
         fraction, count = plain(self.validation_fraction), len(train)
@@ -96,10 +101,10 @@ class Estimator(BaseEstimator):
             )
         if fraction == 0 or count < 2:
             return Split(train, nothing, nothing)
-        held = min(max(round(count * fraction), 1), count - 1)
+        drawn_rows = min(max(round(count * fraction), 1), count - 1)
         drawn = random_split(
             train,
-            (1 - held / count, 0.0, held / count),
+            (1 - drawn_rows / count, 0.0, drawn_rows / count),
             seed=seed,
             stratify=truth if target.classes is not None else None,
         )
@@ -151,7 +156,7 @@ class Estimator(BaseEstimator):
                 f"{folder} holds a model for {model.unit.plural} ({model.task}), which is no "
                 f"{cls.__name__}; load it with {model.unit.estimator}{model.task.role}.load"
             )
-        saved, y_ndim, classes = _recorded(Path(folder) / "estimator.json", model)
+        saved, y_ndim, classes = _recorded(inside(Path(folder), "estimator.json"), model)
         try:
             estimator = cls(**{**saved, **parameters})
         except TypeError as error:
@@ -221,7 +226,7 @@ def given_parts(X: Any, y: Any, validation: Any) -> list[tuple[Any, Any]]:
     if validation is None:
         return [(X, y)]
     if not isinstance(validation, tuple | list) or len(validation) != 2:
-        raise EdgewiseError("validation is not a pair; give (X, y) of the rows to stop by")
+        raise EdgewiseError("validation is not a pair; give (X, y) of the rows for early stopping")
     return [(X, y), (validation[0], validation[1])]
 
 
@@ -243,7 +248,7 @@ def _recorded(path: Path, model: Predictor) -> tuple[dict[str, Any], int, np.nda
         given = {name: value for name, value in differing.items() if name in PARAMETERS}
         return given, model.task.y_ndim, np.array(model.task.outputs)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path, _SHAPE)
         if content["format"] != FORMAT:
             raise EdgewiseError(f"it says {content['format']!r}, expected {FORMAT!r}")
         classes = np.array(content.get("classes", []))

@@ -14,7 +14,10 @@ from edgewise.estimators.targets import Target, binary_target, class_target, val
 from edgewise.units.graph import molecule_problem
 
 _OWN = {
-    "validation_fraction": (0.1, "share of the rows given to fit that is held out to stop by"),
+    "validation_fraction": (
+        0.1,
+        "share of the rows given to fit that is used for early stopping alone",
+    ),
     "invalid": ("error", "molecules that cannot be read when predicting: error, or nan"),
 }
 
@@ -40,8 +43,8 @@ class MoleculeEstimator(Estimator):
         Args:
             X: SMILES or RDKit molecules, in a list, an array, a pandas Series or one column.
             y: ``[rows]`` or ``[rows, targets]``, NaN where it is not known.
-            validation: ``(X, y)`` of the rows to stop by. Without it, a share of
-                ``validation_fraction`` is held out of X.
+            validation: ``(X, y)`` of the rows for early stopping. Without it, the share
+                ``validation_fraction`` of X is used.
         """
         settings, parts = self._settings(), given_parts(X, y, validation)
         self._check_invalid()
@@ -64,7 +67,7 @@ class MoleculeEstimator(Estimator):
             raise EdgewiseError(f"invalid = {self.invalid!r} is not known; choose error or nan")
 
     def _predicted(self, X: Any, *, gaps: bool = True) -> np.ndarray:
-        """Probabilities or values; rows that cannot be read are NaN if that is wanted."""
+        """Probabilities or values; rows that cannot be read are NaN if ``invalid`` says so."""
         check_is_fitted(self, "fitted_")
         self._check_invalid()
         texts = smiles_of(X, _WHERE[0])
@@ -101,7 +104,7 @@ class MoleculeRegressor(Regressor, MoleculeEstimator):
 
 @setting_parameters(**_OWN)
 class MoleculeClassifier(Classifier, MoleculeEstimator):
-    """Classes of molecules, or several yes-or-no labels for each.
+    """Classes of molecules, or several binary labels for each (multilabel).
 
     A ``y`` of shape ``[rows]`` holds one label of any sort for each molecule: ``predict`` gives
     such labels, ``predict_proba`` a column for each of ``classes_``. A ``y`` of shape ``[rows,

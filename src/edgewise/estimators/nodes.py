@@ -18,7 +18,10 @@ from edgewise.units.node import node_problem
 
 _OWN = {
     "graph": (None, "the edgewise.Graph that holds all nodes, those to be predicted too"),
-    "validation_fraction": (0.2, "share of the nodes given to fit that is held out to stop by"),
+    "validation_fraction": (
+        0.2,
+        "share of the nodes given to fit that is used for early stopping alone",
+    ),
 }
 
 Some = TypeVar("Some", bound="NodeEstimator")
@@ -44,8 +47,8 @@ class NodeEstimator(Estimator):
         Args:
             X: Node numbers, or node ids as words where the graph has ``node_ids``. None: all nodes.
             y: A label for each of them. Without X and y, those of the graph.
-            validation: ``(X, y)`` of the nodes to stop by. Without it, a share of
-                ``validation_fraction`` is held out of X.
+            validation: ``(X, y)`` of the nodes for early stopping. Without it, the share
+                ``validation_fraction`` of X is used.
         """
         settings, graph = self._settings(), self._graph(None)
         if X is None and y is None:
@@ -91,7 +94,7 @@ class NodeClassifier(Classifier, NodeEstimator):
 
     ``X`` is an array of node numbers (or of node ids, where the graph has ``node_ids``), so that
     ``cross_val_score(NodeClassifier(graph=graph), numpy.arange(n), y)`` does what it says. Labels
-    are words, whole numbers or truth values.
+    are words, integers or booleans.
 
     Attributes: ``classes_``, sorted; ``history_``, the epochs of the first model; ``fitted_``.
 
@@ -157,9 +160,9 @@ def node_rows(X: Any, graph: Graph) -> Tensor:
                 f"X holds the word {nodes[0]!r}, but the graph has no node_ids; give node numbers"
             )
         place = {name: row for row, name in enumerate(graph.node_ids)}
-        strangers = [name for name in nodes.tolist() if name not in place]
-        if strangers:
-            raise EdgewiseError(f"the graph has no node called {preview(strangers)}; check X")
+        unknown = [name for name in nodes.tolist() if name not in place]
+        if unknown:
+            raise EdgewiseError(f"the graph has no node called {preview(unknown)}; check X")
         return torch.tensor([place[name] for name in nodes.tolist()])
     if nodes.dtype.kind not in "iu":
         raise EdgewiseError(

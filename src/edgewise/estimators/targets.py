@@ -49,7 +49,7 @@ def names_of(y: Any) -> tuple[str, ...]:
 
 
 def class_target(y: np.ndarray, names: tuple[str, ...]) -> Target:
-    """One label of any sort for each row: words, whole numbers, truth values."""
+    """One label of any sort for each row: words, integers, booleans."""
     known = known_labels(y)
     labels = settled(y[known], "the labels in y")
     if labels.dtype.kind == "f" and not (labels == np.round(labels)).all():
@@ -58,9 +58,7 @@ def class_target(y: np.ndarray, names: tuple[str, ...]) -> Target:
             "not classes; use a regressor"
         )
     if labels.dtype.kind not in "biufU":
-        raise EdgewiseError(
-            f"the labels in y are {labels.dtype}; give words, whole numbers or truth values"
-        )
+        raise EdgewiseError(f"the labels in y are {labels.dtype}; give words, integers or booleans")
     classes, number = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise EdgewiseError(

@@ -1,4 +1,4 @@
-"""What a network is given: node features, edges, and which rows are wanted."""
+"""What a network is given: node features, edges, and which rows to predict."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -137,7 +137,7 @@ class Batches(Protocol):
         ...
 
     def training_batches(self, rows: Tensor, batch_size: int) -> Iterator[tuple[Tensor, "Batch"]]:
-        """The rows once, each batch beside the rows it wants; random draws are torch's."""
+        """The rows once, each batch beside its rows; random draws are torch's."""
         ...
 
     def evaluation_batches(self, rows: Tensor) -> Iterator["Batch"]:
@@ -154,7 +154,7 @@ class Batch:
         edges: Its edges, with what layers prepared from them.
         graph: The graph of each node; None for one graph.
         num_graphs: Number of graphs.
-        rows: The rows that are wanted (nodes, or graphs); None for all.
+        rows: The rows to predict (nodes, or graphs); None for all.
 
     Example:
         >>> batch = Batch.of(torch.eye(3), torch.tensor([[0, 1], [1, 2]]))
@@ -210,8 +210,8 @@ class Batch:
             return self.graph
         return torch.zeros(len(self.x), dtype=torch.int64, device=self.x.device)
 
-    def wanting(self, rows: Tensor | None) -> "Batch":
-        """The same batch with other rows wanted; the edges are shared."""
+    def with_rows(self, rows: Tensor | None) -> "Batch":
+        """The same batch for other rows; the edges are shared."""
         return replace(self, rows=rows)
 
     def to(self, device: torch.device | str) -> "Batch":

@@ -147,7 +147,7 @@ def add_self_loops(
     """Join every node to itself with weight ``fill`` in every channel that does not yet do so.
 
     A self-loop that is there keeps its weight, so adding twice changes nothing. Without
-    loops a directed channel has empty rows, which no normalisation can mend.
+    loops a directed channel has empty rows, which no normalisation can divide by their sum.
 
     Example:
         >>> edge_index, edge_attr = add_self_loops(torch.tensor([[0], [1]]), None, 2)

@@ -128,7 +128,7 @@ class _Multiply(torch.autograd.Function):
 
 
 def _by_rows(x: SparseFeatures, grad: Float[Tensor, "nodes out"]) -> Float[Tensor, "features out"]:
-    """``x.T @ grad`` in the order of the rows: the result is small and stays at hand."""
+    """``x.T @ grad`` in the order of the rows: the result is small and stays in the cache."""
     shares = torch.arange(PARTS + 1) * len(x.value) // PARTS
     part = torch.searchsorted(x.start, shares)
     sums = grad.new_empty(PARTS, x.shape[1], grad.size(1))

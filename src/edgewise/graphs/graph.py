@@ -1,7 +1,7 @@
 """The checked graph: nodes, edges, channels, labels. Everything else may trust it."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -84,6 +84,21 @@ class Graph:
             f"Graph(nodes={self.num_nodes}, edges={self.num_edges}, "
             f"channels={self.num_channels}, features={self.num_features}{classes})"
         )
+
+
+def single_precision(graph: Graph) -> Graph:
+    """The graph with its numbers as float32, which is what models learn from; itself if they are.
+
+    Example:
+        >>> graph = Graph(torch.eye(3).double(), torch.tensor([[0, 1], [1, 2]]))
+        >>> single_precision(graph).x.dtype
+        torch.float32
+    """
+    real = {name: getattr(graph, name) for name in ("x", "edge_attr", "y")}
+    real = {name: t for name, t in real.items() if t is not None and t.is_floating_point()}
+    if all(tensor.dtype == torch.float32 for tensor in real.values()):
+        return graph
+    return replace(graph, **{name: tensor.float() for name, tensor in real.items()})
 
 
 def check_features(x: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""One graph whose nodes are the rows: every batch is the whole graph, with some rows wanted."""
+"""One graph whose nodes are the rows: every batch is the whole graph, for some of its rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -43,8 +43,8 @@ class WholeGraph:
         return batch if self.device.type == "cpu" else batch.to(self.device)
 
     def batch(self, rows: Tensor | None = None) -> Batch:
-        """The whole graph, with some rows wanted, or all."""
-        return self._whole.wanting(None if rows is None else rows.to(self.device))
+        """The whole graph, for some of its rows or all."""
+        return self._whole.with_rows(None if rows is None else rows.to(self.device))
 
     def steps(self, rows: int, batch_size: int) -> int:
         return 1

@@ -13,9 +13,9 @@ from torch.nn.functional import elu
 from edgewise.kernels import backend
 from edgewise.kernels.dropout import kept_factors, kept_scale, key_words, mix, threshold
 
-# Rows are worked through in this many runs, each with its own sums for the bias, so that they
-# come out the same on any number of threads.
-RUNS = 16
+# Rows are worked through in this many blocks, each with its own sums for the bias, so that these
+# are the same on any number of threads.
+BLOCKS = 16
 
 
 def drop(x: Float[Tensor, "..."], p: float, key: int) -> Float[Tensor, "..."]:
@@ -28,7 +28,7 @@ def drop(x: Float[Tensor, "..."], p: float, key: int) -> Float[Tensor, "..."]:
 def elu_and_drop(
     x: Float[Tensor, "rows width"], bias: Float[Tensor, " width"] | None, p: float, key: int
 ) -> Float[Tensor, "rows width"]:
-    """``drop(elu(x + bias), p, key)``, without storing what lies between."""
+    """``drop(elu(x + bias), p, key)``, in one pass."""
     if backend.compiled(x) and x.dtype == torch.float32:
         return _EluAndDrop.apply(x, x.new_zeros(x.size(1)) if bias is None else bias, p, key)
     return drop(elu(x if bias is None else x + bias), p, key)
@@ -50,7 +50,7 @@ class _EluAndDrop(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
         (out,) = ctx.saved_tensors
         grad = grads[0].contiguous()
-        grad_x, grad_bias = torch.empty_like(grad), grad.new_zeros(RUNS, grad.size(1))
+        grad_x, grad_bias = torch.empty_like(grad), grad.new_zeros(BLOCKS, grad.size(1))
         with backend.running:
             _elu_and_drop_backward(*ctx.mask, out.numpy(), grad.numpy(), grad_x.numpy(),
                                    grad_bias.numpy())  # fmt: skip
@@ -59,7 +59,7 @@ class _EluAndDrop(torch.autograd.Function):
 
 @njit(inline="always")
 def _exp(x):  # type: ignore[no-untyped-def]
-    """e^x for 32-bit ``x <= 0``, by arithmetic that runs in vectors, which a call does not.
+    """e^x for 32-bit ``x <= 0``, by arithmetic that LLVM vectorises, unlike a call.
 
     ``x = n ln 2 + r`` with ``|r| <= ln(2) / 2``; the polynomial in ``r`` is that of the Cephes
     library, good to the last bit or so, and ``2^n`` is written into the exponent.
@@ -80,7 +80,7 @@ def _exp(x):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def _elu(x):  # type: ignore[no-untyped-def]
     below = _exp(min(x, np.float32(0))) - np.float32(1)
-    return below if x <= 0 else x  # what is no number stays none
+    return below if x <= 0 else x  # NaN stays NaN
 
 
 @backend.jit(parallel=True)
@@ -95,9 +95,9 @@ def _elu_and_drop(low_key, high_key, limit, scale, x, bias, out):  # type: ignor
         else:
             for f in range(width):
                 k = np.uint32(first + np.uint32(f))
-                word = mix(np.uint32(mix(np.uint32(k ^ low_key)) + high_key))
+                hashed = mix(np.uint32(mix(np.uint32(k ^ low_key)) + high_key))
                 value = scale * _elu(x[i, f] + bias[f])
-                out[i, f] = value if word >= limit else np.float32(0)
+                out[i, f] = value if hashed >= limit else np.float32(0)
 
 
 @backend.jit(parallel=True)
@@ -106,12 +106,12 @@ def _elu_and_drop_backward(  # type: ignore[no-untyped-def]
 ):
     rows, width = out.shape
     scale = np.float32(scale)
-    for run in prange(RUNS):
-        for i in range(run * rows // RUNS, (run + 1) * rows // RUNS):
+    for block in prange(BLOCKS):
+        for i in range(block * rows // BLOCKS, (block + 1) * rows // BLOCKS):
             first = np.uint32(i * width)
             for f in range(width):
                 k = np.uint32(first + np.uint32(f))
-                word = mix(np.uint32(mix(np.uint32(k ^ low_key)) + high_key))
+                hashed = mix(np.uint32(mix(np.uint32(k ^ low_key)) + high_key))
                 slope = scale if out[i, f] > 0 else out[i, f] + scale  # e^x = elu(x) + 1
-                grad_x[i, f] = slope * grad[i, f] if word >= limit else np.float32(0)
-                grad_bias[run, f] += grad_x[i, f]
+                grad_x[i, f] = slope * grad[i, f] if hashed >= limit else np.float32(0)
+                grad_bias[block, f] += grad_x[i, f]

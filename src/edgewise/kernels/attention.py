@@ -50,22 +50,6 @@ def plain_attention_rows(
     return (weight / sums(weight, pattern.row, rows)).to(given)
 
 
-def row_shares(
-    pattern: Pattern,
-    edge: Float[Tensor, " entries"],
-    target: Float[Tensor, "nodes heads"],
-    source: Float[Tensor, "nodes heads"],
-    slope: float,
-) -> Float[Tensor, " entries"]:
-    """``f_ij / r_i`` with ``r`` the row sums of ``f . E``.
-
-    :func:`attention_rows` is ``E`` times this.
-
-    Compiled only, for scores that :func:`factor_dtype` takes.
-    """
-    return _RowShares.apply(pattern, edge, target, source, slope)
-
-
 def balance_columns(
     pattern: Pattern, weight: Float[Tensor, " entries"]
 ) -> Float[Tensor, " entries"]:
@@ -87,8 +71,8 @@ def plain_balance_columns(
     # Relative to the highest of its column: the cube of 1 / sqrt(c) may overflow.
     top = highest(weight, column, columns)
     top = top.masked_fill(top <= 0, 1)
-    share = weight / top
-    return (top.sqrt() * share * sums(share, column, columns).rsqrt()).to(given)
+    scaled = weight / top
+    return (top.sqrt() * scaled * sums(scaled, column, columns).rsqrt()).to(given)
 
 
 class _AttentionRows(torch.autograd.Function):
@@ -100,9 +84,10 @@ class _AttentionRows(torch.autograd.Function):
         weight = torch.empty(len(edge), dtype=edge.dtype)
         total = edge.new_empty(pattern.num_nodes * pattern.channels)
         with backend.running:
-            _attend(*_places(pattern), edge.contiguous().numpy(), below.contiguous().numpy(),
-                    factor.contiguous().numpy(), weight.numpy(), total.numpy(),
-                    np.uint64(pattern.channels))  # fmt: skip
+            _attention_rows(*index_arrays(pattern), edge.contiguous().numpy(),
+                            below.contiguous().numpy(), factor.contiguous().numpy(),
+                            weight.numpy(), total.numpy(),
+                            np.uint64(pattern.channels))  # fmt: skip
         ctx.pattern, ctx.slope = pattern, slope
         ctx.save_for_backward(target, source, below, factor, weight, total)
         return weight
@@ -116,41 +101,10 @@ class _AttentionRows(torch.autograd.Function):
         grad_source = grad.new_zeros(PARTS, *target.shape)
         grad_edge = torch.empty_like(grad) if ctx.needs_input_grad[1] else None
         with backend.running:
-            _attend_backward(*_places(pattern), target, *saved, ctx.slope, grad.numpy(),
-                             grad_target.numpy(), grad_source.numpy(),
-                             None if grad_edge is None else grad_edge.numpy(),
-                             np.uint64(pattern.channels))  # fmt: skip
-        return None, grad_edge, grad_target, grad_source.sum(0), None
-
-
-class _RowShares(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, pattern: Pattern, edge: Tensor, target: Tensor, source: Tensor, slope: float
-    ) -> Tensor:
-        below, factor = score_factors(target, source, slope)
-        share = torch.empty_like(edge, memory_format=torch.contiguous_format)
-        with backend.running:
-            _share_rows(*_places(pattern), edge.contiguous().numpy(), below.contiguous().numpy(),
-                        factor.contiguous().numpy(), share.numpy(),
-                        np.uint64(pattern.channels))  # fmt: skip
-        ctx.pattern, ctx.slope = pattern, slope
-        ctx.save_for_backward(target, source, edge, share)
-        return share
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        pattern, grad = ctx.pattern, grads[0].contiguous()
-        target, *saved = (tensor.contiguous().numpy() for tensor in ctx.saved_tensors)
-        grad_target = torch.zeros(target.shape, dtype=grad.dtype)
-        grad_source = grad.new_zeros(PARTS, *target.shape)
-        grad_edge = torch.empty_like(grad) if ctx.needs_input_grad[1] else None
-        with backend.running:
-            _share_rows_backward(*_places(pattern), target, *saved, ctx.slope, grad.numpy(),
-                                 grad_target.numpy(), grad_source.numpy(),
-                                 None if grad_edge is None else grad_edge.numpy(),
-                                 np.uint64(pattern.channels))  # fmt: skip
+            _attention_rows_backward(*index_arrays(pattern), target, *saved, ctx.slope,
+                                     grad.numpy(), grad_target.numpy(), grad_source.numpy(),
+                                     None if grad_edge is None else grad_edge.numpy(),
+                                     np.uint64(pattern.channels))  # fmt: skip
         return None, grad_edge, grad_target, grad_source.sum(0), None
 
 
@@ -175,7 +129,8 @@ class _BalanceColumns(torch.autograd.Function):
         return None, _scaled(ctx.pattern, grad, scale, -0.5 * shift)
 
 
-def _places(pattern: Pattern) -> tuple[Any, Any]:
+def index_arrays(pattern: Pattern) -> tuple[Any, Any]:
+    """Row starts and columns of a pattern, for the kernels."""
     return backend.unsigned(pattern.start), backend.unsigned(pattern.column)
 
 
@@ -183,7 +138,7 @@ def _column_sums(pattern: Pattern, entry: Any, factor: Any) -> Tensor:
     """The sum of every stacked column, of the entries or of their products with a factor."""
     parts = np.zeros((PARTS, pattern.num_nodes * pattern.channels), entry.dtype)
     with backend.running:
-        _sum_columns(*_places(pattern), entry, factor, parts, np.uint64(pattern.channels))
+        _sum_columns(*index_arrays(pattern), entry, factor, parts, np.uint64(pattern.channels))
     return torch.from_numpy(parts.sum(0))
 
 
@@ -191,42 +146,42 @@ def _scaled(pattern: Pattern, entry: Tensor, scale: Tensor, shift: Tensor | None
     """Every entry times the scale of its column, plus the shift of its column."""
     out = torch.empty_like(entry)
     with backend.running:
-        _scale_columns(*_places(pattern), entry.numpy(), scale.numpy(),
+        _scale_columns(*index_arrays(pattern), entry.numpy(), scale.numpy(),
                        None if shift is None else shift.numpy(), out.numpy(),
                        np.uint64(pattern.channels))  # fmt: skip
     return out
 
 
-# Numbers without a sign index an array without a check for "from the end".
+# Unsigned numbers index an array without a check for "from the end".
 
 
 @backend.jit(parallel=True, fastmath=backend.FAST_MATH)
-def _attend(start, column, edge, below, factor, weight, totals, channels):  # type: ignore[no-untyped-def]
+def _attention_rows(start, column, edge, below, factor, weight, totals, channels):  # type: ignore[no-untyped-def]
     heads = np.uint64(below.shape[1])
     for row in prange(len(totals)):
         r = np.uint64(row)
         i, head = r // channels, r % channels * heads // channels
-        first, last, low = start[r], start[r + np.uint64(1)], below[i, head]
+        first, last, target_factor = start[r], start[r + np.uint64(1)], below[i, head]
         total = weight.dtype.type(0)
         for e in range(first, last):
             j = np.uint64(column[e])
-            weight[e] = edge[e] * max(low * factor[j, head, 0], factor[j, head, 1])
+            weight[e] = edge[e] * max(target_factor * factor[j, head, 0], factor[j, head, 1])
             total += weight[e]
-        totals[r] = total if total != 0 else weight.dtype.type(1)  # nothing is left to share out
+        totals[r] = total if total != 0 else weight.dtype.type(1)  # an empty row stays empty
         scale = 1 / total if total > 0 else total
         for e in range(first, last):
             weight[e] *= scale
 
 
 @backend.jit(parallel=True, fastmath=backend.FAST_MATH)
-def _attend_backward(  # type: ignore[no-untyped-def]
+def _attention_rows_backward(  # type: ignore[no-untyped-def]
     start, column, target, source, below, factor, weight, totals, slope, grad, grad_target,
     grad_source, grad_edge, channels,
 ):  # fmt: skip
     nodes, heads = target.shape
     parts = len(grad_source)
     for part in prange(parts):
-        mine = grad_source[part]
+        partial = grad_source[part]
         for i in range(np.uint64(part * nodes // parts), np.uint64((part + 1) * nodes // parts)):
             for q in range(channels):
                 head, r = q * np.uint64(heads) // channels, i * channels + q
@@ -235,58 +190,15 @@ def _attend_backward(  # type: ignore[no-untyped-def]
                 for e in range(first, last):
                     dot += weight[e] * grad[e]
                 for e in range(first, last):
-                    j, change = np.uint64(column[e]), weight[e] * (grad[e] - dot)
+                    j, grad_score = np.uint64(column[e]), weight[e] * (grad[e] - dot)
                     if target[i, head] + source[j, head] <= 0:
-                        change *= slope
-                    mine[j, head] += change
-                    grad_target[i, head] += change
+                        grad_score *= slope
+                    partial[j, head] += grad_score
+                    grad_target[i, head] += grad_score
                     if grad_edge is not None:
                         # f / total, not weight / edge: right also where the edge value is zero.
                         f = max(below[i, head] * factor[j, head, 0], factor[j, head, 1])
                         grad_edge[e] = f / totals[r] * (grad[e] - dot)
-
-
-@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
-def _share_rows(start, column, edge, below, factor, share, channels):  # type: ignore[no-untyped-def]
-    heads = np.uint64(below.shape[1])
-    for row in prange(len(start) - 1):
-        r = np.uint64(row)
-        i, head = r // channels, r % channels * heads // channels
-        first, last, low = start[r], start[r + np.uint64(1)], below[i, head]
-        total = share.dtype.type(0)
-        for e in range(first, last):
-            j = np.uint64(column[e])
-            share[e] = max(low * factor[j, head, 0], factor[j, head, 1])
-            total += edge[e] * share[e]
-        scale = 1 / total if total > 0 else share.dtype.type(1)
-        for e in range(first, last):
-            share[e] *= scale
-
-
-@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
-def _share_rows_backward(  # type: ignore[no-untyped-def]
-    start, column, target, source, edge, share, slope, grad, grad_target, grad_source, grad_edge,
-    channels,
-):  # fmt: skip
-    nodes, heads = target.shape
-    parts = len(grad_source)
-    for part in prange(parts):
-        mine = grad_source[part]
-        for i in range(np.uint64(part * nodes // parts), np.uint64((part + 1) * nodes // parts)):
-            for q in range(channels):
-                head, r = q * np.uint64(heads) // channels, i * channels + q
-                first, last = start[r], start[r + np.uint64(1)]
-                dot = share.dtype.type(0)
-                for e in range(first, last):
-                    dot += share[e] * grad[e]
-                for e in range(first, last):
-                    j, change = np.uint64(column[e]), share[e] * (grad[e] - dot * edge[e])
-                    if target[i, head] + source[j, head] <= 0:
-                        change *= slope
-                    mine[j, head] += change
-                    grad_target[i, head] += change
-                    if grad_edge is not None:
-                        grad_edge[e] = -share[e] * dot
 
 
 @backend.jit(parallel=True, fastmath=backend.FAST_MATH)
@@ -308,7 +220,7 @@ def _scale_columns(start, column, entry, scale, shift, out, channels):  # type: 
         r = np.uint64(row)
         q = r % channels
         for e in range(start[r], start[r + np.uint64(1)]):
-            place = column[e] * channels + q
-            out[e] = entry[e] * scale[place]
+            stacked = column[e] * channels + q
+            out[e] = entry[e] * scale[stacked]
             if shift is not None:
-                out[e] += shift[place]
+                out[e] += shift[stacked]

@@ -1,4 +1,4 @@
-"""Some graphs of a batch: blocks cut out of a block-diagonal pattern, nothing sorted again."""
+"""Some graphs of a batch: blocks of a block-diagonal pattern, without sorting again."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,10 +23,10 @@ class PatternCut(Pattern):
     @cached_property
     def transpose(self) -> Transpose:
         # A block's entries fill the same places by columns as by rows.
-        turned = self.whole.transpose
-        pattern = cut_pattern(turned.pattern, self.offset, self.chosen)
+        transposed = self.whole.transpose
+        pattern = cut_pattern(transposed.pattern, self.offset, self.chosen)
         order = self.place.new_empty(self.num_entries, dtype=torch.int32)
-        _cut_order(self.whole.start.numpy(), turned.order.numpy(), self.offset.numpy(),
+        _cut_order(self.whole.start.numpy(), transposed.order.numpy(), self.offset.numpy(),
                    self.chosen.numpy(), order.numpy(), self.channels)  # fmt: skip
         return Transpose(pattern, order)
 

@@ -30,7 +30,7 @@ def threshold(p: float) -> int:
 
 
 def kept_scale(p: float) -> float:
-    """What survivors are multiplied with, so that the expectation stays."""
+    """The factor of what is kept, so that the expectation stays."""
     return 1 / (1 - threshold(p) / _WORD)
 
 
@@ -47,13 +47,13 @@ def plain_kept(
 
 def _plain_mix(word: Tensor) -> Tensor:
     word = word ^ (word >> 16)
-    word = _plain_times(word, 0x21F0AAAD)
+    word = _plain_multiply(word, 0x21F0AAAD)
     word = word ^ (word >> 15)
-    word = _plain_times(word, 0x735A2D97)
+    word = _plain_multiply(word, 0x735A2D97)
     return word ^ (word >> 15)
 
 
-def _plain_times(word: Tensor, factor: int) -> Tensor:
+def _plain_multiply(word: Tensor, factor: int) -> Tensor:
     # Two halves: a 32-bit number times 16 bits stays within int64.
     high = (word * (factor >> 16)) % _WORD
     return ((high << 16) + word * (factor & 0xFFFF)) % _WORD
@@ -82,20 +82,20 @@ def _kept_factors(low_key, high_key, limit, scale, out):  # type: ignore[no-unty
 
 
 @backend.jit(parallel=True)
-def _drop_twice(value, kind, scale, first, second):  # type: ignore[no-untyped-def]
+def _drop_twice(value, kept, scale, first, second):  # type: ignore[no-untyped-def]
     scale = value.dtype.type(scale)
     for k in prange(len(value)):
-        kept = scale * value[k]
-        first[k] = kept if kind[k] & 1 else 0
-        second[k] = kept if kind[k] & 2 else 0
+        scaled = scale * value[k]
+        first[k] = scaled if kept[k] & 1 else 0
+        second[k] = scaled if kept[k] & 2 else 0
 
 
 @backend.jit(parallel=True)
-def _add_kept(first, second, kind, scale, out):  # type: ignore[no-untyped-def]
+def _add_kept(first, second, kept, scale, out):  # type: ignore[no-untyped-def]
     scale = out.dtype.type(scale)
     for k in prange(len(out)):
-        kept = first[k] if kind[k] & 1 else out.dtype.type(0)
-        out[k] = scale * (kept + second[k] if kind[k] & 2 else kept)
+        total = first[k] if kept[k] & 1 else out.dtype.type(0)
+        out[k] = scale * (total + second[k] if kept[k] & 2 else total)
 
 
 @backend.jit(parallel=True)
@@ -140,20 +140,20 @@ def drop_twice(
     value: Float[Tensor, " count"], p: float, key: int
 ) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
     """``value`` under two masks, which drop with probability ``p`` each."""
-    kind = kept_by_two(key, len(value), p, value)
+    kept = kept_by_two(key, len(value), p, value)
     if not backend.compiled(value):
-        first, second = two_masks(kind, kept_scale(p), value.dtype)
+        first, second = two_masks(kept, kept_scale(p), value.dtype)
         return value * first, value * second
-    return _DropTwice.apply(value, kind, kept_scale(p))
+    return _DropTwice.apply(value, kept, kept_scale(p))
 
 
 class _DropTwice(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, value: Tensor, kind: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-        ctx.kind, ctx.scale = kind.numpy(), scale
+    def forward(ctx: Any, value: Tensor, kept: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+        ctx.kept, ctx.scale = kept.numpy(), scale
         first, second = torch.empty(2, len(value), dtype=value.dtype)
         with backend.running:
-            _drop_twice(value.contiguous().numpy(), ctx.kind, scale, first.numpy(), second.numpy())
+            _drop_twice(value.contiguous().numpy(), ctx.kept, scale, first.numpy(), second.numpy())
         return first, second
 
     @staticmethod
@@ -162,12 +162,12 @@ class _DropTwice(torch.autograd.Function):
         first, second = (grad.contiguous().numpy() for grad in grads)
         out = torch.empty(len(first), dtype=grads[0].dtype)
         with backend.running:
-            _add_kept(first, second, ctx.kind, ctx.scale, out.numpy())
+            _add_kept(first, second, ctx.kept, ctx.scale, out.numpy())
         return out, None, None
 
 
 def key_words(key: int) -> tuple[np.uint32, np.uint32]:
-    """The key as two 32-bit words, stirred so that neighbouring keys have nothing in common."""
+    """The key as two 32-bit words, hashed so that neighbouring keys are unrelated."""
     for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
         key = (key ^ (key >> 31)) * factor % _WORD**2
     key ^= key >> 31

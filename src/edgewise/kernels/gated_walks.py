@@ -8,29 +8,29 @@ their number.
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from edgewise.kernels.backend import FAST_MATH
-from edgewise.kernels.lanes import everywhere, load, nothing, plus, store, times
+from edgewise.kernels.backend import FAST_MATH, jit
+from edgewise.kernels.lanes import broadcast, load, multiply, multiply_add, store, zeros
 from edgewise.kernels.sigmoid import inverse, sigmoid
 
 ONE, NONE = np.uint64(1), np.uint64(0)
 
 
-@njit(cache=True)
+@jit()
 def first_of(block, channels, lanes):  # type: ignore[no-untyped-def]
     """Where a block of columns begins; the last one reaches back where it would stand out."""
     size = np.uint64(len(lanes))
     return min(block * size, channels - size)
 
 
-@njit(cache=True)
+@jit()
 def blocks_of(channels, lanes):  # type: ignore[no-untyped-def]
     size = np.uint64(len(lanes))
     return (channels + size - ONE) // size
 
 
-@njit(parallel=True, cache=True, fastmath=FAST_MATH)
+@jit(parallel=True, fastmath=FAST_MATH)
 def gate_and_sum(  # type: ignore[no-untyped-def]
     start, edge, source, nodes, term, state, gate, scale, out, lanes
 ):
@@ -47,21 +47,21 @@ def gate_and_sum(  # type: ignore[no-untyped-def]
     for node in prange(len(start) - 1):
         i = np.uint64(node)
         first, last = np.uint64(start[i]), np.uint64(start[i + ONE])
-        zero = nothing(nodes, lanes)
+        zero = zeros(nodes, lanes)
         for block in range(NONE, blocks_of(channels, lanes)):
             f = first_of(block, channels, lanes)
             own, total = load(zero, nodes, i, f), zero
             for p in range(first, last):
                 e, j = np.uint64(edge[p]), np.uint64(source[p])
-                z = plus(own, 1, load(zero, nodes, j, channels + f))
+                z = multiply_add(own, 1, load(zero, nodes, j, channels + f))
                 if has_term:
-                    z = plus(z, 1, load(zero, term, e, f))
+                    z = multiply_add(z, 1, load(zero, term, e, f))
                 if keep:
                     store(z, state, e, f)
                 weight = sigmoid(z)
                 store(weight, gate, e, f)
-                total = plus(total, 1, weight)
-            factor = everywhere(zero, 1)
+                total = multiply_add(total, 1, weight)
+            factor = broadcast(zero, 1)
             if by_row:
                 factor = inverse(total)
                 store(factor, scale, i, f)
@@ -70,12 +70,14 @@ def gate_and_sum(  # type: ignore[no-untyped-def]
                 total = zero
                 for p in range(first, last):
                     e, j = np.uint64(edge[p]), np.uint64(source[p])
-                    total = plus(total, load(zero, gate, e, f), load(zero, nodes, j, column))
+                    total = multiply_add(
+                        total, load(zero, gate, e, f), load(zero, nodes, j, column)
+                    )
                 own_term = load(zero, nodes, i, column + width)
-                store(plus(own_term, factor, total), out, i, g * channels + f)
+                store(multiply_add(own_term, factor, total), out, i, g * channels + f)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST_MATH)
+@jit(parallel=True, fastmath=FAST_MATH)
 def gradient_by_target(  # type: ignore[no-untyped-def]
     start, edge, source, nodes, gate, scale, grad, grad_state, grad_term, grad_nodes, scaled, lanes
 ):
@@ -90,8 +92,8 @@ def gradient_by_target(  # type: ignore[no-untyped-def]
     for node in prange(len(start) - 1):
         i = np.uint64(node)
         first, last = np.uint64(start[i]), np.uint64(start[i + ONE])
-        zero = nothing(nodes, lanes)
-        one = everywhere(zero, 1)
+        zero = zeros(nodes, lanes)
+        one = broadcast(zero, 1)
         for block in range(NONE, blocks_of(channels, lanes)):
             f = first_of(block, channels, lanes)
             mean = zero
@@ -101,34 +103,34 @@ def gradient_by_target(  # type: ignore[no-untyped-def]
                 for g in range(NONE, groups):
                     column = g * channels + f
                     message = load(zero, nodes, j, channels + channels + column)
-                    dot = plus(dot, load(zero, grad, i, column), message)
+                    dot = multiply_add(dot, load(zero, grad, i, column), message)
                 store(dot, grad_term, e, f)
-                mean = plus(mean, load(zero, gate, e, f), dot)
+                mean = multiply_add(mean, load(zero, gate, e, f), dot)
             factor, total = one, zero
             if by_row:
                 factor = load(zero, scale, i, f)
-                mean = times(factor, mean)
+                mean = multiply(factor, mean)
             else:
                 mean = zero
             for p in range(first, last):
                 e = np.uint64(edge[p])
                 weight = load(zero, gate, e, f)
-                slope = times(times(factor, weight), plus(one, -1, weight))
-                on_edge = times(slope, plus(load(zero, grad_term, e, f), -1, mean))
+                slope = multiply(multiply(factor, weight), multiply_add(one, -1, weight))
+                on_edge = multiply(slope, multiply_add(load(zero, grad_term, e, f), -1, mean))
                 if from_state:
-                    on_edge = plus(on_edge, 1, load(zero, grad_state, e, f))
+                    on_edge = multiply_add(on_edge, 1, load(zero, grad_state, e, f))
                 store(on_edge, grad_term, e, f)
-                total = plus(total, 1, on_edge)
+                total = multiply_add(total, 1, on_edge)
             store(total, grad_nodes, i, f)
             for g in range(NONE, groups):
                 column = g * channels + f
                 on_node = load(zero, grad, i, column)
                 store(on_node, grad_nodes, i, channels + channels + width + column)
                 if by_row:
-                    store(times(factor, on_node), scaled, i, column)
+                    store(multiply(factor, on_node), scaled, i, column)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST_MATH)
+@jit(parallel=True, fastmath=FAST_MATH)
 def gradient_by_source(  # type: ignore[no-untyped-def]
     start, edge, target, gate, scaled, grad_term, grad_nodes, lanes
 ):
@@ -138,66 +140,68 @@ def gradient_by_source(  # type: ignore[no-untyped-def]
     for node in prange(len(start) - 1):
         j = np.uint64(node)
         first, last = np.uint64(start[j]), np.uint64(start[j + ONE])
-        zero = nothing(gate, lanes)
+        zero = zeros(gate, lanes)
         for block in range(NONE, blocks_of(channels, lanes)):
             f = first_of(block, channels, lanes)
             total = zero
             for p in range(first, last):
-                total = plus(total, 1, load(zero, grad_term, np.uint64(edge[p]), f))
+                total = multiply_add(total, 1, load(zero, grad_term, np.uint64(edge[p]), f))
             store(total, grad_nodes, j, channels + f)
             for g in range(NONE, groups):
                 column, total = g * channels + f, zero
                 for p in range(first, last):
                     e, i = np.uint64(edge[p]), np.uint64(target[p])
-                    total = plus(total, load(zero, gate, e, f), load(zero, scaled, i, column))
+                    total = multiply_add(
+                        total, load(zero, gate, e, f), load(zero, scaled, i, column)
+                    )
                 store(total, grad_nodes, j, channels + channels + column)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST_MATH)
+@jit(parallel=True, fastmath=FAST_MATH)
 def weighted_sum(start, edge, far, gate, x, out, lanes):  # type: ignore[no-untyped-def]
     """``out[i] = sum of gate[e] * x[far end of e]`` over the edges of node ``i``."""
     channels = np.uint64(gate.shape[1])
     for node in prange(len(start) - 1):
         i = np.uint64(node)
         first, last = np.uint64(start[i]), np.uint64(start[i + ONE])
-        zero = nothing(gate, lanes)
+        zero = zeros(gate, lanes)
         for block in range(NONE, blocks_of(channels, lanes)):
             f = first_of(block, channels, lanes)
             for column in range(f, np.uint64(x.shape[1]), channels):
                 total = zero
                 for p in range(first, last):
                     e, j = np.uint64(edge[p]), np.uint64(far[p])
-                    total = plus(total, load(zero, gate, e, f), load(zero, x, j, column))
+                    total = multiply_add(total, load(zero, gate, e, f), load(zero, x, j, column))
                 store(total, out, i, column)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST_MATH)
+@jit(parallel=True, fastmath=FAST_MATH)
 def gradient_of_weights(start, edge, far, grad, x, grad_gate, lanes):  # type: ignore[no-untyped-def]
     """``grad_gate[e] = sum over groups of grad[near end of e] * x[far end of e]``."""
     channels = np.uint64(grad_gate.shape[1])
     for node in prange(len(start) - 1):
         i = np.uint64(node)
-        zero = nothing(grad, lanes)
+        zero = zeros(grad, lanes)
         for p in range(np.uint64(start[i]), np.uint64(start[i + ONE])):
             e, j = np.uint64(edge[p]), np.uint64(far[p])
             for block in range(NONE, blocks_of(channels, lanes)):
                 f = first_of(block, channels, lanes)
                 dot = zero
                 for column in range(f, np.uint64(x.shape[1]), channels):
-                    dot = plus(dot, load(zero, grad, i, column), load(zero, x, j, column))
+                    dot = multiply_add(dot, load(zero, grad, i, column), load(zero, x, j, column))
                 store(dot, grad_gate, e, f)
 
 
-@njit(parallel=True, cache=True, fastmath=FAST_MATH)
+@jit(parallel=True, fastmath=FAST_MATH)
 def edge_sum(start, edge, value, out, lanes):  # type: ignore[no-untyped-def]
     """``out[i] = sum of value[e]`` over the edges of node ``i``."""
     channels = np.uint64(value.shape[1])
     for node in prange(len(start) - 1):
         i = np.uint64(node)
-        zero = nothing(value, lanes)
+        zero = zeros(value, lanes)
         for block in range(NONE, blocks_of(channels, lanes)):
             f = first_of(block, channels, lanes)
             total = zero
             for p in range(np.uint64(start[i]), np.uint64(start[i + ONE])):
-                total = plus(total, 1, load(zero, value, np.uint64(edge[p]), f))
+                total = multiply_add(total, 1, load(zero, value, np.uint64(edge[p]), f))
             store(total, out, i, f)

@@ -22,21 +22,22 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from edgewise.kernels import backend
-from edgewise.kernels.attention import row_shares
 from edgewise.kernels.dropout import kept_by_two, kept_scale, two_masks
+from edgewise.kernels.dropped_outer import dropped_outer_values
 from edgewise.kernels.hubs import (
     Array,
-    arrange,
     column_masks,
     gradients,
     padded,
-    pull,
-    push,
+    prepare_hubs,
+    transposed_product,
 )
-from edgewise.kernels.outer import dropped_outer_values, plain_outer_values
+from edgewise.kernels.hubs import product as hub_product
+from edgewise.kernels.outer import plain_outer_values
 from edgewise.kernels.pattern import Pattern
 from edgewise.kernels.products import plain_product, product
 from edgewise.kernels.scores import entry_scores, factor_dtype, highest, sums
+from edgewise.kernels.softmax import softmax_coefficients
 
 
 def hub_attention(
@@ -52,7 +53,7 @@ def hub_attention(
     formed: tuple[Pattern, Float[Tensor, " entries"]] | None = None,
     materialize: bool = False,
 ) -> Float[Tensor, "nodes channels width"]:
-    """``P diag(1/c) P^T h`` by walks along the hubs.
+    """``P diag(1/c) P^T h`` by walks along the columns of ``B``.
 
     Scores and slopes whose ``f`` cannot be taken apart into factors are computed in plain torch.
 
@@ -61,10 +62,10 @@ def hub_attention(
         value: Its values.
         target: The scores ``s`` of the targets.
         source: The scores ``t`` of the sources.
-        h: What is gathered.
-        slope: Of LeakyReLU below zero.
-        dropout: The probability ``p``.
-        key: Of the masks.
+        h: The features to be aggregated, one group per head.
+        slope: Slope of LeakyReLU below zero.
+        dropout: The probability ``p`` of dropping a coefficient.
+        key: Key of the masks (:func:`~edgewise.kernels.dropout.draw_key`).
         formed: Pattern and values of ``E``, to compute along them in place of the walks.
         materialize: Form ``E`` in plain torch, as a reference.
     """
@@ -81,27 +82,27 @@ def hub_attention(
         masks = None if kept is None else two_masks(kept, scale, dtype)
         if formed is None:
             formed = factor.outer, plain_outer_values(factor, value, value, factor.outer)
-        both, edge = formed[0], formed[1].to(dtype)
-        out = plain_hub_attention(factor, value, both, edge, target, source, h, slope, masks)
+        outer, edge = formed[0], formed[1].to(dtype)
+        out = plain_hub_attention(factor, value, outer, edge, target, source, h, slope, masks)
     elif formed is None:
         out = _HubAttention.apply(factor, value, target, source, h, slope, kept, scale)
     else:
-        both, edge = formed[0], formed[1].to(dtype)
-        share = row_shares(both, edge, target, source, slope)
+        outer, edge = formed[0], formed[1].to(dtype)
+        coefficient = softmax_coefficients(outer, edge, target, source, slope)
         first, second = edge, edge
         if kept is not None:
-            first, second = dropped_outer_values(factor, value, kept, scale, both)
-        column_sum = product(both, share * edge, h.new_ones(len(h), 1, 1), transposed=True)
-        pooled = product(both, share * second, h, transposed=True)
+            first, second = dropped_outer_values(factor, value, kept, scale, outer)
+        column_sum = product(outer, coefficient * edge, h.new_ones(len(h), 1, 1), transposed=True)
+        pooled = product(outer, coefficient * second, h, transposed=True)
         pooled = pooled / column_sum.masked_fill(column_sum == 0, 1)
-        out = product(both, share * first, pooled)
+        out = product(outer, coefficient * first, pooled)
     return out.to(given)
 
 
 def plain_hub_attention(
     factor: Pattern,
     value: Float[Tensor, " links"],
-    both: Pattern,
+    outer: Pattern,
     edge: Float[Tensor, " entries"],
     target: Float[Tensor, "nodes heads"],
     source: Float[Tensor, "nodes heads"],
@@ -110,23 +111,23 @@ def plain_hub_attention(
     masks: Float[Tensor, "2 links"] | None,
 ) -> Float[Tensor, "nodes channels width"]:
     """The same with ``E`` formed, in torch: the reference, and the path off the CPU."""
-    channels = both.channels
-    score = entry_scores(both, target, source, slope)
+    channels = outer.channels
+    score = entry_scores(outer, target, source, slope)
     by_target, by_source = edge, edge
     if masks is not None:
         by_target, by_source = (
-            plain_outer_values(factor, value * mask, value, both) for mask in masks
+            plain_outer_values(factor, value * mask, value, outer) for mask in masks
         )
     # P and P diag(1/c), as softmax is computed: the highest exponent of each sum is taken out.
-    row_top = highest(score, both.row, both.num_nodes * channels)
+    row_top = highest(score, outer.row, outer.num_nodes * channels)
     f = torch.exp(score - row_top)
-    row_sum = sums(f * edge, both.row, both.num_nodes * channels)
+    row_sum = sums(f * edge, outer.row, outer.num_nodes * channels)
     score = score - row_top - row_sum.log()
-    column_top = highest(score, both.stacked_column, both.num_nodes * channels)
+    column_top = highest(score, outer.stacked_column, outer.num_nodes * channels)
     g = torch.exp(score - column_top)
-    column_sum = sums(g * edge, both.stacked_column, both.num_nodes * channels)
-    pooled = plain_product(both, g * by_source / column_sum, h, transposed=True)
-    return plain_product(both, f * by_target / row_sum, pooled)
+    column_sum = sums(g * edge, outer.stacked_column, outer.num_nodes * channels)
+    pooled = plain_product(outer, g * by_source / column_sum, h, transposed=True)
+    return plain_product(outer, f * by_target / row_sum, pooled)
 
 
 class _HubAttention(torch.autograd.Function):
@@ -135,27 +136,27 @@ class _HubAttention(torch.autograd.Function):
         ctx: Any, factor: Pattern, value: Tensor, target: Tensor, source: Tensor, h: Tensor,
         slope: float, kept: Tensor | None, scale: float,
     ) -> Tensor:  # fmt: skip
-        hubs = arrange(factor, value, target, source, slope)
+        hubs = prepare_hubs(factor, value, target, source, slope)
         masks = partial(column_masks, None if kept is None else kept.numpy(), scale)
 
         one = np.ones((factor.channels, factor.num_nodes, 1), hubs.link.dtype)
-        row_sum = pull(hubs, padded(one))[..., 0]
+        row_sum = hub_product(hubs, padded(one))[..., 0]
         row_sum[row_sum == 0] = 1
-        hubs = replace(hubs, target=hubs.target / row_sum[..., None])
+        hubs = replace(hubs, target_scale=hubs.target_scale / row_sum[..., None])
 
         width = h.size(2)
         h_channels = _by_channel(h, factor.channels)
-        both = push(hubs, padded(h_channels, one), masks(0, width, 1))
-        pooled, column_sum = both[..., :width], both[..., width : width + 1]
+        sums_and_h = transposed_product(hubs, padded(h_channels, one), masks(0, width, 1))
+        pooled, column_sum = sums_and_h[..., :width], sums_and_h[..., width : width + 1]
         column_sum[column_sum == 0] = 1
         pooled = pooled / column_sum
-        out = pull(hubs, padded(pooled), masks(width, 0, 0))[..., :width]
+        out = hub_product(hubs, padded(pooled), masks(width, 0, 0))[..., :width]
 
-        ctx.save_for_backward(value)  # whoever changes it in place before backward is told
+        ctx.save_for_backward(value)  # torch refuses backward if it was changed in place
         ctx.hubs, ctx.masks, ctx.slope = hubs, masks, slope
-        ctx.held = h_channels, pooled, column_sum, out
+        ctx.forward_arrays = h_channels, pooled, column_sum, out
         ctx.heads, ctx.groups = target.size(1), h.size(1)
-        # Always a copy: whoever changes the result in place must not change what is held.
+        # Always a copy: the result may be changed in place, and backward needs it.
         return torch.from_numpy(np.array(out.swapaxes(0, 1), order="C"))
 
     @staticmethod
@@ -164,24 +165,24 @@ class _HubAttention(torch.autograd.Function):
         (value,) = ctx.saved_tensors
         hubs, masks, slope = ctx.hubs, ctx.masks, ctx.slope
         hubs = replace(hubs, link=value.contiguous().numpy())
-        h, pooled, column_sum, out = ctx.held
+        h, pooled, column_sum, out = ctx.forward_arrays
         width = h.shape[2]
         grad = np.ascontiguousarray(grads[0].numpy().swapaxes(0, 1))
 
-        grad_pooled = push(hubs, padded(grad), masks(width, 0, 0))[..., :width]
+        grad_pooled = transposed_product(hubs, padded(grad), masks(width, 0, 0))[..., :width]
         grad_pooled /= column_sum
         grad_column = -(grad_pooled * pooled).sum(2, keepdims=True)
-        gathered = pull(hubs, padded(grad_pooled, grad_column), masks(0, width, 1))
+        gathered = hub_product(hubs, padded(grad_pooled, grad_column), masks(0, width, 1))
         grad_h, gathered_column = gathered[..., :width], gathered[..., width : width + 1]
-        # Rows are divided by their sums, so what a row would gain in total is taken off.
-        gain = (grad * out).sum(2, keepdims=True) + (grad_h * h).sum(2, keepdims=True)
-        gain += gathered_column
+        # Rows are divided by their sums: the gradient along a row itself is taken off.
+        row_gain = (grad * out).sum(2, keepdims=True) + (grad_h * h).sum(2, keepdims=True)
+        row_gain += gathered_column
 
-        one = np.ones_like(gain)
-        held = padded(pooled, grad_pooled, grad_column, one)
-        asked = padded(grad, h, one, -gain)
+        one = np.ones_like(row_gain)
+        source_value = padded(pooled, grad_pooled, grad_column, one)
+        target_value = padded(grad, h, one, -row_gain)
         link, target_score, source_score = gradients(
-            hubs, held, asked, slope, masks(width, width, 2)
+            hubs, source_value, target_value, slope, masks(width, width, 2)
         )
         return (
             None,

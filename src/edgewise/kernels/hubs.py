@@ -1,19 +1,21 @@
-"""Attention over ``B B^T`` without forming it: walks past the hubs of ``B``.
+"""Products with ``M = f . (B B^T)`` without forming it: walks along the columns of ``B``.
 
 ``M_ij = f_ij (B B^T)_ij`` with ``f_ij = exp LeakyReLU(s_i + t_j)`` is needed only through
-products. A hub is a column ``k`` of ``B``, its members the nodes with an entry there. For a
-member ``i``, ``sum_j f_ij B_jk Z_j`` splits at ``t_j = -s_i``: above this kink ``f`` is
-``e^s e^t``, below it ``e^(slope s) e^(slope t)``. So every hub keeps two sums over its sources,
-one of each kind. All nodes, as sources at ``t_j`` and as targets at ``-s_i``, are walked through
-once, from the highest to the lowest: a source crosses from the one sum of its hubs to the other,
-a target reads both. The transposed product is the same walk in which targets cross and sources
-read. The cost is the entries of ``B`` times the width, not the sum of squared hub sizes.
+products. A hub is a column ``k`` of ``B``, its members the nodes with an entry there. (Entries of
+``B`` are called links here, to tell them from entries of ``B B^T``.) For a member ``i``,
+``sum_j f_ij B_jk Z_j`` splits at ``t_j = -s_i``: above this kink ``f`` is ``e^s e^t``, below it
+``e^(slope s) e^(slope t)``. So every hub keeps two sums over its sources, one of each kind. All
+nodes, as sources at ``t_j`` and as targets at ``-s_i``, are walked through once, from the highest
+to the lowest: a source crosses from the one sum of its hubs to the other, a target reads both. The
+transposed product is the same walk in which targets cross and sources read. In either, the nodes
+that cross are the input of the product, and those that read are its output. The cost is the links
+times the width, not the sum of squared hub sizes.
 
 A sum that a node leaves by subtraction keeps a rounding error. It does no harm: ``f`` is the larger
-of the two kinds for every pair, so neither sum was ever larger than the one that is asked for.
+of the two kinds for every pair, so neither sum was ever larger than the one that is read.
 
 Arrays of nodes stand by channel, ``[channels, nodes, width]``, their widths padded to whole
-registers. Arrays of links, the entries of ``B``, stand in the order of ``B``.
+registers. Arrays of links stand in the order of ``B``.
 """
 
 from dataclasses import dataclass
@@ -41,23 +43,23 @@ SIZES = (1, 4, 8)
 class Hubs:
     """One ``B`` under one pair of scores."""
 
-    events: NDArray[np.uint32]  # [2 nodes, heads]: sources, and targets counted on from them
+    order: NDArray[np.uint32]  # [2 nodes, heads]: sources, and targets counted on from them
     bounds: NDArray[np.uint64]  # [parts + 1, channels, nodes], the links of each node by part
     column: NDArray[np.uint32]  # the hub of each link
     link: Array  # the values of B
-    target: Array  # [channels, nodes, 2], the targets' factors of f below and above the kink
-    source: Array  # and those of the sources
+    target_scale: Array  # [channels, nodes, 2], factors of f below and above the kink
+    source_scale: Array  # the same of the sources
 
 
 @dataclass(frozen=True, eq=False)
 class Masks:
     """Dropout on the links of the targets."""
 
-    kind: NDArray[np.uint8]  # which of two masks keep each link: none, first, second, both
-    factor: Array  # [4, width], what is left of a link of each kind
+    kept: NDArray[np.uint8]  # which of two masks keep each link: none, first, second, both
+    scale: Array  # [4, width], the factor of a link for each of the four
 
 
-def arrange(
+def prepare_hubs(
     pattern: Pattern,
     value: Float[Tensor, " links"],
     target: Float[Tensor, "nodes heads"],
@@ -67,13 +69,13 @@ def arrange(
     """Order all nodes by their scores, and take ``f`` apart into its factors."""
     below, factors = score_factors(target, source, slope)
     head = np.arange(pattern.channels) * source.size(1) // pattern.channels
-    kinds = (torch.stack([below, torch.ones_like(below)], dim=-1), factors)
+    scales = (torch.stack([below, torch.ones_like(below)], dim=-1), factors)
     return Hubs(
         _descending(torch.cat([source, -target]).numpy()),
         unsigned(pattern.entry_bounds),
         unsigned(pattern.column),
         value.contiguous().numpy(),
-        *(np.ascontiguousarray(kind.numpy().swapaxes(0, 1)[head]) for kind in kinds),
+        *(np.ascontiguousarray(scale.numpy().swapaxes(0, 1)[head]) for scale in scales),
     )
 
 
@@ -90,41 +92,45 @@ def _descending(scores: Array) -> NDArray[np.uint32]:
     return np.ascontiguousarray(order[::-1].astype(np.uint32))
 
 
-def pull(hubs: Hubs, z: Array, masks: Masks | None = None) -> Array:
-    """``M z``: every target gathers what its sources hold, ``[channels, nodes, width]``."""
-    return _products(hubs, z, (None, hubs.source), (_doubled(masks, z), hubs.target), True)
+def product(hubs: Hubs, z: Array, masks: Masks | None = None) -> Array:
+    """``M z``, ``[channels, nodes, width]``."""
+    return _products(
+        hubs, z, (None, hubs.source_scale), (_doubled(masks, z), hubs.target_scale), True
+    )
 
 
-def push(hubs: Hubs, z: Array, masks: Masks | None = None) -> Array:
-    """``M^T z``: every source is given what its targets hold."""
+def transposed_product(hubs: Hubs, z: Array, masks: Masks | None = None) -> Array:
+    """``M^T z``, ``[channels, nodes, width]``."""
     # Targets cross the kink downwards: they are above it before, and below it after.
     target, source = (
-        np.ascontiguousarray(factors[..., ::-1]) for factors in (hubs.target, hubs.source)
+        np.ascontiguousarray(scale[..., ::-1]) for scale in (hubs.target_scale, hubs.source_scale)
     )
     return _products(hubs, z, (_doubled(masks, z), target), (None, source), False)
 
 
 def _products(
-    hubs: Hubs, z: Array, givers: tuple[Any, Array], takers: tuple[Any, Array], sources_give: bool
+    hubs: Hubs, z: Array, inputs: tuple[Any, Array], outputs: tuple[Any, Array], of_sources: bool
 ) -> Array:
     out = np.empty((len(hubs.bounds) - 1, *z.shape), z.dtype)
     with backend.running:
-        walk_products(hubs.events, hubs.bounds, hubs.column, hubs.link, *givers, *takers, z, out,
-                      sources_give, _lanes(z))  # fmt: skip
+        walk_products(hubs.order, hubs.bounds, hubs.column, hubs.link, *inputs, *outputs, z, out,
+                      of_sources, _lanes(z))  # fmt: skip
     return out[0] if len(out) == 1 else out.sum(0)
 
 
 def gradients(
-    hubs: Hubs, held: Array, asked: Array, slope: float, masks: Masks | None
+    hubs: Hubs, source_value: Array, target_value: Array, slope: float, masks: Masks | None
 ) -> tuple[Array, Array, Array]:
-    """Where every pair gains ``M_ij (asked_i . held_j)``: gradients of links, targets, sources."""
+    """Of the sum of ``M_ij (target_value_i . source_value_j)``: for links, targets and sources."""
     grad_link = np.zeros_like(hubs.link)
-    target, source = np.zeros((2, len(hubs.bounds) - 1, *held.shape[:2]), held.dtype)
+    shape, dtype = source_value.shape[:2], source_value.dtype
+    grad_target, grad_source = np.zeros((2, len(hubs.bounds) - 1, *shape), dtype)
     with backend.running:
-        walk_gradients(hubs.events, hubs.bounds, hubs.column, hubs.link, _doubled(masks, held),
-                       held, hubs.source, asked, hubs.target, held.dtype.type(slope), grad_link,
-                       target, source, _lanes(held))  # fmt: skip
-    return grad_link, target.sum(0), source.sum(0)
+        walk_gradients(hubs.order, hubs.bounds, hubs.column, hubs.link,
+                       _doubled(masks, source_value), source_value, hubs.source_scale,
+                       target_value, hubs.target_scale, dtype.type(slope), grad_link,
+                       grad_target, grad_source, _lanes(source_value))  # fmt: skip
+    return grad_link, grad_target.sum(0), grad_source.sum(0)
 
 
 def padded(*columns: Array) -> Array:
@@ -135,31 +141,31 @@ def padded(*columns: Array) -> Array:
 
 
 def column_masks(
-    kind: NDArray[np.uint8] | None, scale: float, first: int, second: int, rest: int
+    kept: NDArray[np.uint8] | None, scale: float, first: int, second: int, rest: int
 ) -> Masks | None:
     """The masks of a block of columns masked first, one masked second, and one not masked."""
-    if kind is None:
+    if kept is None:
         return None
     by_column = np.repeat([0, 1, 2], [first, second, rest + _padding(first + second + rest)])
-    left = np.array([[0, 0, 1], [scale, 0, 1], [0, scale, 1], [scale, scale, 1]])
-    return Masks(kind, left[:, by_column])
+    scales = np.array([[0, 0, 1], [scale, 0, 1], [0, scale, 1], [scale, scale, 1]])
+    return Masks(kept, scales[:, by_column])
 
 
 def _doubled(masks: Masks | None, z: Array) -> tuple[NDArray[np.uint8], Array] | None:
-    """The factors of each register's columns twice: for the sums below the kink and above."""
+    """The scales of each register's columns twice: for the sums below the kink and above."""
     if masks is None:
         return None
-    registers = masks.factor.astype(z.dtype).reshape(4, -1, 1, len(_lanes(z)))
-    return masks.kind, np.repeat(registers, 2, axis=2).reshape(4, -1)
+    registers = masks.scale.astype(z.dtype).reshape(4, -1, 1, len(_lanes(z)))
+    return masks.kept, np.repeat(registers, 2, axis=2).reshape(4, -1)
 
 
 def _padding(width: int) -> int:
-    return -width % _register(width)
+    return -width % _register_size(width)
 
 
-def _register(width: int) -> int:
+def _register_size(width: int) -> int:
     return next((size for size in SIZES if width <= size), SIZES[-1])
 
 
 def _lanes(z: Array) -> tuple[int, ...]:
-    return (0,) * _register(z.shape[2])
+    return (0,) * _register_size(z.shape[2])

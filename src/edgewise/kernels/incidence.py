@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Int
-from numba import njit
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
+from edgewise.kernels.backend import jit
 
 MOST = 2**31  # what a 32-bit place can tell
 
@@ -58,7 +58,7 @@ def _by(end: Tensor, far: Tensor, num_nodes: int) -> Side:
     return Side(start, edge, other)
 
 
-@njit(cache=True)
+@jit()
 def _count_into_place(end, far, start, edge, other):  # type: ignore[no-untyped-def]
     for node in end:
         start[node + 1] += 1

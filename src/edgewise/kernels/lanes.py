@@ -1,4 +1,4 @@
-"""Several numbers in one register, for compiled kernels.
+"""SIMD: several numbers in one register, for compiled kernels.
 
 LLVM turns long loops into vector instructions by itself, but not the short ones over a handful
 of columns. These functions, which work only within compiled code, spell them out.
@@ -36,7 +36,7 @@ def _vector(kind: Lanes) -> ir.VectorType:
 
 
 @intrinsic
-def nothing(typing, like, lanes):  # type: ignore[no-untyped-def]
+def zeros(typing, like, lanes):  # type: ignore[no-untyped-def]
     """As many zeros as the tuple ``lanes`` is long, of the type of the array ``like``."""
     kind = Lanes(like.dtype, len(lanes))
 
@@ -51,7 +51,7 @@ def load(typing, like, rows, row, column):  # type: ignore[no-untyped-def]
     """The numbers ``rows[row, column:]`` that fill a register such as ``like``."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        pointer = _place(context, builder, like, signature.args[1:], arguments[1:])
+        pointer = _vector_pointer(context, builder, like, signature.args[1:], arguments[1:])
         return builder.load(pointer, align=like.element.bitwidth // 8)
 
     return like(like, rows, row, column), generate
@@ -62,7 +62,7 @@ def store(typing, numbers, rows, row, column):  # type: ignore[no-untyped-def]
     """Write a register to ``rows[row, column:]``."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        pointer = _place(context, builder, numbers, signature.args[1:], arguments[1:])
+        pointer = _vector_pointer(context, builder, numbers, signature.args[1:], arguments[1:])
         builder.store(arguments[0], pointer, align=numbers.element.bitwidth // 8)
         return context.get_dummy_value()
 
@@ -70,22 +70,22 @@ def store(typing, numbers, rows, row, column):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def times(typing, weight, numbers):  # type: ignore[no-untyped-def]
+def multiply(typing, weight, numbers):  # type: ignore[no-untyped-def]
     """``weight * numbers``; the weight is a number, or a register of them."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        factor = _spread_out(context, builder, weight, arguments[0], numbers)
+        factor = _broadcast(context, builder, weight, arguments[0], numbers)
         return builder.fmul(factor, arguments[1], flags=_FLAGS)
 
     return numbers(weight, numbers), generate
 
 
 @intrinsic
-def plus(typing, sums, weight, numbers):  # type: ignore[no-untyped-def]
+def multiply_add(typing, sums, weight, numbers):  # type: ignore[no-untyped-def]
     """``sums + weight * numbers``; the weight is a number, or a register of them."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        factor = _spread_out(context, builder, weight, arguments[1], sums)
+        factor = _broadcast(context, builder, weight, arguments[1], sums)
         product = builder.fmul(factor, arguments[2], flags=_FLAGS)
         return builder.fadd(arguments[0], product, flags=_FLAGS)
 
@@ -93,57 +93,57 @@ def plus(typing, sums, weight, numbers):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def everywhere(typing, like, number):  # type: ignore[no-untyped-def]
+def broadcast(typing, like, number):  # type: ignore[no-untyped-def]
     """A register such as ``like``, filled with one number."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return _spread_out(context, builder, number, arguments[1], like)
+        return _broadcast(context, builder, number, arguments[1], like)
 
     return like(like, number), generate
 
 
 @intrinsic
-def side_by_side(typing, left, right):  # type: ignore[no-untyped-def]
+def concatenate(typing, left, right):  # type: ignore[no-untyped-def]
     """Two registers as one of twice the size."""
     kind = Lanes(left.element, 2 * left.count)
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.shuffle_vector(*arguments, _places(range(kind.count)))
+        return builder.shuffle_vector(*arguments, _indices(range(kind.count)))
 
     return kind(left, right), generate
 
 
 @intrinsic
-def first_half(typing, numbers):  # type: ignore[no-untyped-def]
-    """What stands on the left of a register."""
+def low_half(typing, numbers):  # type: ignore[no-untyped-def]
+    """The first half of a register."""
     return _half(numbers, 0)
 
 
 @intrinsic
-def second_half(typing, numbers):  # type: ignore[no-untyped-def]
-    """What stands on the right of a register."""
+def high_half(typing, numbers):  # type: ignore[no-untyped-def]
+    """The second half of a register."""
     return _half(numbers, 1)
 
 
 @intrinsic
-def fetch(typing, array, place):  # type: ignore[no-untyped-def]
-    """Bring ``array[place]``, the place a tuple, near the processor without waiting for it."""
+def prefetch(typing, array, place):  # type: ignore[no-untyped-def]
+    """Prefetch ``array[place]``, the place a tuple, into the cache."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        llvm_prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
         indices = cgutils.unpack_tuple(builder, arguments[1])
         pointer = _pointer(context, builder, (array, *place), (arguments[0], *indices))
         to_read, to_keep, data = number(0), number(3), number(1)
-        builder.call(prefetch, [builder.bitcast(pointer, byte), to_read, to_keep, data])
+        builder.call(llvm_prefetch, [builder.bitcast(pointer, byte), to_read, to_keep, data])
         return context.get_dummy_value()
 
     return types.void(array, place), generate
 
 
 @intrinsic
-def added_up(typing, numbers):  # type: ignore[no-untyped-def]
+def horizontal_sum(typing, numbers):  # type: ignore[no-untyped-def]
     """The sum of a register, of a power of two numbers."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -158,7 +158,7 @@ def added_up(typing, numbers):  # type: ignore[no-untyped-def]
     return numbers.element(numbers), generate
 
 
-def _place(context, builder, numbers, kinds, arguments):  # type: ignore[no-untyped-def]
+def _vector_pointer(context, builder, numbers, kinds, arguments):  # type: ignore[no-untyped-def]
     pointer = _pointer(context, builder, kinds, arguments)
     return builder.bitcast(pointer, _vector(numbers).as_pointer())
 
@@ -182,19 +182,19 @@ def _half(numbers, which):  # type: ignore[no-untyped-def]
 
 
 def _part(builder, numbers, first, count):  # type: ignore[no-untyped-def]
-    return builder.shuffle_vector(numbers, numbers, _places(range(first, first + count)))
+    return builder.shuffle_vector(numbers, numbers, _indices(range(first, first + count)))
 
 
-def _spread_out(context, builder, kind, number, numbers):  # type: ignore[no-untyped-def]
-    """A number in all places of a register such as ``numbers``; a register as it is."""
+def _broadcast(context, builder, kind, number, numbers):  # type: ignore[no-untyped-def]
+    """A number in all lanes of a register such as ``numbers``; a register as it is."""
     if isinstance(kind, Lanes):
         return number
     number = context.cast(builder, number, kind, numbers.element)
     empty = ir.Constant(_vector(numbers), ir.Undefined)
     one = builder.insert_element(empty, number, ir.IntType(32)(0))
-    return builder.shuffle_vector(one, one, _places([0] * numbers.count))
+    return builder.shuffle_vector(one, one, _indices([0] * numbers.count))
 
 
-def _places(places):  # type: ignore[no-untyped-def]
+def _indices(places):  # type: ignore[no-untyped-def]
     number = ir.IntType(32)
     return ir.Constant(ir.VectorType(number, len(places)), [number(place) for place in places])

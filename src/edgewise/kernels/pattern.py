@@ -1,4 +1,4 @@
-"""Where the entries of all channels of all graphs stand: one stacked CSR matrix.
+"""The sparsity pattern of all channels of all graphs: one stacked CSR matrix.
 
 Node ``i`` in channel ``p`` has the row ``i * channels + p``, so the rows of one node stand
 side by side and the concatenation over channels is a reshape. A batch is block diagonal.
@@ -45,9 +45,9 @@ class Pattern:
     @cached_property
     def transpose(self) -> "Transpose":
         """The same entries by columns; built once."""
-        order, start = _sorted(self.stacked_column, self.num_nodes * self.channels)
+        order, start = _stable_argsort(self.stacked_column, self.num_nodes * self.channels)
         node = (self.row // self.channels).int()
-        pattern = self._alike(start, node[order])
+        pattern = self._with_entries(start, node[order])
         return Transpose(pattern, order.int())
 
     @cached_property
@@ -68,8 +68,8 @@ class Pattern:
     @cached_property
     def paths(self) -> int:
         """How many pairs of entries share a column: the terms of ``B B^T``."""
-        hub_size = self.transpose.pattern.start.diff()
-        return int((hub_size * hub_size).sum())
+        column_size = self.transpose.pattern.start.diff()
+        return int((column_size * column_size).sum())
 
     @cached_property
     def outer(self) -> "Pattern":
@@ -78,13 +78,13 @@ class Pattern:
         Raises:
             EdgewiseError: If it would not fit into half of the machine's memory.
         """
-        turned = self.transpose.pattern
+        transposed = self.transpose.pattern
         start, column = two_hops(
-            self.start, self.column, turned.start, turned.column, self.channels
+            self.start, self.column, transposed.start, transposed.column, self.channels
         )
-        return self._alike(start, column)
+        return self._with_entries(start, column)
 
-    def _alike(self, start: Tensor, column: Tensor) -> "Pattern":
+    def _with_entries(self, start: Tensor, column: Tensor) -> "Pattern":
         return Pattern(self.num_nodes, self.channels, start, column, lone_loops=self.lone_loops)
 
     @cached_property
@@ -120,28 +120,28 @@ def stack(
             f"there are {len(row):,} edge values that are not zero, and {MOST_ENTRIES:,} are too "
             "many; use fewer channels, or a part of the graph"
         )
-    by_column, _ = _sorted(column.long(), num_nodes)
+    by_column, _ = _stable_argsort(column.long(), num_nodes)
     stacked = row.long() * channels + channel
-    by_row, start = _sorted(stacked[by_column], num_nodes * channels)
+    by_row, start = _stable_argsort(stacked[by_column], num_nodes * channels)
     order = by_column[by_row]
     return Pattern(num_nodes, channels, start, column[order].int()), order
 
 
-def _sorted(
+def _stable_argsort(
     key: Int[Tensor, " entries"], keys: int
 ) -> tuple[Int[Tensor, " entries"], Int[Tensor, " keys_and_one"]]:
     """The entries by ascending key, in their order among equals, and where each key begins."""
     if key.device.type == "cpu" and backend.compiled():
         order, start = torch.empty_like(key), key.new_zeros(keys + 1)
-        _count_into_place(key.numpy(), order.numpy(), start.numpy())
+        _counting_sort(key.numpy(), order.numpy(), start.numpy())
         return order, start
     counts = torch.bincount(key, minlength=keys)
     return torch.sort(key, stable=True).indices, torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 @backend.jit()
-def _count_into_place(key, order, start):  # type: ignore[no-untyped-def]
-    """Linear in entries and keys, where a sort would compare."""
+def _counting_sort(key, order, start):  # type: ignore[no-untyped-def]
+    """A stable argsort in time linear in entries and keys."""
     for k in key:
         start[k + 1] += 1
     for k in range(1, len(start)):

@@ -1,4 +1,4 @@
-"""The nodes of each graph to one row: their largest, mean or summed values."""
+"""Pooling of the nodes of each graph: maximum, mean or sum."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def pool(
 ) -> Float[Tensor, "graphs width"]:
     """``how`` is ``"max"``, ``"mean"`` or ``"sum"``. A graph without nodes gives zeros."""
     if how == "max" and backend.compiled(x):
-        return _LargestOfGraph.apply(x, graph, num_graphs)
+        return _MaxPool.apply(x, graph, num_graphs)
     return plain_pool(x, graph, num_graphs, how)
 
 
@@ -33,58 +33,57 @@ def plain_pool(
     return empty.scatter_reduce(0, index, x, reduction, include_self=False)
 
 
-class _LargestOfGraph(torch.autograd.Function):
+class _MaxPool(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
         x, graph = x.detach().contiguous(), graph.long()
         out = x.new_empty(num_graphs, x.size(1))
-        share = torch.empty_like(out)
+        tie_weight = torch.empty_like(out)
         with backend.running:
-            _largest(x.numpy(), graph.numpy(), out.numpy(), share.numpy())
-        ctx.save_for_backward(x, graph, out, share)
+            _max_pool(x.numpy(), graph.numpy(), out.numpy(), tie_weight.numpy())
+        ctx.save_for_backward(x, graph, out, tie_weight)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        x, graph, out, share = ctx.saved_tensors
+        x, graph, out, tie_weight = ctx.saved_tensors
         grad_x = torch.empty_like(x)
         with backend.running:
-            _largest_backward(x.numpy(), graph.numpy(), out.numpy(), (grads[0] * share).numpy(),
-                              grad_x.numpy())  # fmt: skip
+            _max_pool_backward(x.numpy(), graph.numpy(), out.numpy(),
+                               (grads[0] * tie_weight).numpy(), grad_x.numpy())  # fmt: skip
         return grad_x, None, None
 
 
-# Atoms that a symmetry exchanges are equally large; like torch, each gets its share of the
-# gradient.
+# Ties are common (atoms that a symmetry exchanges); as in torch, they share the gradient equally.
 @backend.jit(parallel=True)
-def _largest(x, graph, out, share):  # type: ignore[no-untyped-def]
-    """The largest values, and one over the number of nodes that have them."""
+def _max_pool(x, graph, out, tie_weight):  # type: ignore[no-untyped-def]
+    """The maxima, and one over the number of nodes that tie for each."""
     nodes, width = x.shape
     one = x.dtype.type(1)
     for block in prange((width + 63) // 64):
         columns = slice(block * 64, min(width, block * 64 + 64))
-        out[:, columns], share[:, columns] = -np.inf, 0
+        out[:, columns], tie_weight[:, columns] = -np.inf, 0
         for i in range(nodes):
-            here = x[i, columns]
-            highest, holders = out[graph[i], columns], share[graph[i], columns]
-            for f in range(len(here)):
-                value, top = here[f], highest[f]
-                more = (value > top) | (value != value)
-                again = holders[f] + one if value == top else holders[f]
-                holders[f] = one if more else again
-                highest[f] = value if more else top
+            values = x[i, columns]
+            highest, ties = out[graph[i], columns], tie_weight[graph[i], columns]
+            for f in range(len(values)):
+                value, top = values[f], highest[f]
+                is_larger = (value > top) | (value != value)
+                tied = ties[f] + one if value == top else ties[f]
+                ties[f] = one if is_larger else tied
+                highest[f] = value if is_larger else top
         for g in range(len(out)):
-            highest, holders = out[g, columns], share[g, columns]
-            for f in range(len(holders)):
-                if holders[f] > 0:
-                    holders[f] = 1 / holders[f]
+            highest, ties = out[g, columns], tie_weight[g, columns]
+            for f in range(len(ties)):
+                if ties[f] > 0:
+                    ties[f] = 1 / ties[f]
                 else:
                     highest[f] = 0
 
 
 @backend.jit(parallel=True)
-def _largest_backward(x, graph, out, grad, grad_x):  # type: ignore[no-untyped-def]
+def _max_pool_backward(x, graph, out, grad, grad_x):  # type: ignore[no-untyped-def]
     nodes, width = x.shape
     for i in prange(nodes):
         g = graph[i]

@@ -1,4 +1,4 @@
-"""Stacked sparse matrix times node features, with the gradients of both.
+"""Stacked sparse matrix times node features (SpMM), with the gradients of both.
 
 Features come in groups: ``z`` is ``[nodes, groups, width]``, and channel ``q`` of ``Q`` reads
 group ``q * groups // Q``. One group is shared by all channels; ``Q`` groups are one each; in
@@ -16,14 +16,14 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from edgewise.kernels import backend
-from edgewise.kernels.lanes import added_up, fetch, load, nothing, plus, store
+from edgewise.kernels.lanes import horizontal_sum, load, multiply_add, prefetch, store, zeros
 from edgewise.kernels.pattern import Pattern
 
 # Unsigned numbers index an array without a check for "from the end".
-NONE, ONE = np.uint64(0), np.uint64(1)
+ZERO, ONE = np.uint64(0), np.uint64(1)
 # The gradients gather rows from anywhere: where these are too many bytes for the nearest caches,
-# they are fetched a few entries ahead. A mere product gains nothing by it.
-AHEAD, NEAR = np.uint64(8), 2**19
+# they are fetched a few entries ahead. A product alone gains nothing by it.
+PREFETCH_DISTANCE, CACHE_BYTES = np.uint64(8), 2**19
 
 
 def product(
@@ -77,8 +77,8 @@ class _Product(torch.autograd.Function):
         ctx.pattern, ctx.transposed = pattern, transposed
         ctx.save_for_backward(value, z)
         out = z.new_empty(z.size(0), groups, z.size(2))
-        along, order = _oriented(pattern, transposed)
-        multiply(along.start, along.column, order, value, z, out, *_rows_of(along))
+        walked, order = _oriented(pattern, transposed)
+        multiply(walked.start, walked.column, order, value, z, out, *_rows_of(walked))
         return out
 
     @staticmethod
@@ -86,21 +86,21 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         value, z = ctx.saved_tensors
         pattern, (grad,) = ctx.pattern, grads
-        along, order = _oriented(pattern, not ctx.transposed)
+        walked, order = _oriented(pattern, not ctx.transposed)
         if not ctx.needs_input_grad[1]:
             grad_z = torch.empty_like(z, memory_format=torch.contiguous_format)
-            multiply(along.start, along.column, order, value, grad, grad_z, *_rows_of(along))
+            multiply(walked.start, walked.column, order, value, grad, grad_z, *_rows_of(walked))
             return None, None, grad_z, None, None
-        # Read and written in the order of the walk: two gathers cost far less than scattering.
+        # Values in the order of the transpose: two gathers cost far less than scattering.
         value = value if order is None else backend.take(value, order)
         sampled = torch.empty_like(value, memory_format=torch.contiguous_format)
-        lanes, grad_wide, z_wide = _fitted(grad, z)
+        lanes, grad_wide, z_wide = _padded_to_registers(grad, z)
         grad_z = torch.empty_like(z_wide, memory_format=torch.contiguous_format)
         with backend.running:
-            _multiply_and_sample(backend.unsigned(along.start), backend.unsigned(along.column),
+            _multiply_and_sample(backend.unsigned(walked.start), backend.unsigned(walked.column),
                                  _array(value), _rows(grad_wide), _rows(z_wide), _rows(grad_z),
-                                 sampled.numpy(), _groups(along.channels, grad, z),
-                                 along.lone_loops, _ahead(grad_wide), lanes)  # fmt: skip
+                                 sampled.numpy(), _groups(walked.channels, grad, z),
+                                 walked.lone_loops, _distance(grad_wide), lanes)  # fmt: skip
         grad_z = grad_z[..., : z.size(2)]
         if order is not None:
             sampled = backend.take(sampled, pattern.transpose.inverse)
@@ -119,10 +119,10 @@ def multiply(
 ) -> None:
     """The compiled product into ``out``, whose groups decide which channels are summed.
 
-    ``order`` tells where the values stand (None: in order).
+    ``order`` is the permutation of the values (None: they are in order).
     """
     value = value if order is None else backend.take(value, order)
-    lanes, wide = _fitted(z)
+    lanes, wide = _padded_to_registers(z)
     result = out if wide is z else out.new_empty(*out.shape[:2], wide.size(2))
     with backend.running:
         _multiply(backend.unsigned(start), backend.unsigned(column), _array(value), _rows(wide),
@@ -132,7 +132,7 @@ def multiply(
 
 
 def _oriented(pattern: Pattern, transposed: bool) -> tuple[Pattern, Tensor | None]:
-    """The pattern to walk along, and where its values stand (None: in order)."""
+    """The pattern to walk along, and the permutation of its values (None: they are in order)."""
     if not transposed:
         return pattern, None
     return pattern.transpose.pattern, pattern.transpose.order
@@ -154,26 +154,25 @@ def _groups(channels: int, read: Tensor, written: Tensor) -> tuple[np.uint64, ..
     return np.uint64(channels), np.uint64(read.size(1)), np.uint64(written.size(1))
 
 
-def _fitted(*tensors: Tensor) -> tuple[Any, ...]:
-    """Registers for the width of the tensors, as a tuple of their size, and the tensors.
-
-    Their columns are filled up with zeros where they do not fill registers.
-    """
+def _padded_to_registers(*tensors: Tensor) -> tuple[Any, ...]:
+    """A tuple as long as a register for the width of the tensors, and the tensors padded to it."""
     width = tensors[0].size(-1)
     if width <= 16:
         size = next(size for size in (4, 8, 16) if width <= size)
     else:
         size = next((size for size in (64, 32) if width % size == 0), 16)
-    missing = -width % size if width else size  # the dots of nothing are to be written, too
+    missing = (
+        -width % size if width else size
+    )  # no columns: the gradient of the values is still to be written
     return (0,) * size, *(pad(t, (0, missing)) if missing else t for t in tensors)
 
 
-def _ahead(read: Tensor) -> np.uint64:
-    return AHEAD if read.numel() * read.element_size() > NEAR else NONE
+def _distance(read: Tensor) -> np.uint64:
+    return PREFETCH_DISTANCE if read.numel() * read.element_size() > CACHE_BYTES else ZERO
 
 
-# ``groups`` tells of how many rows a node consists in the pattern, in what is read and in what is
-# written. Columns are summed in registers, one group of them after the other.
+# ``groups`` is the number of rows of a node in the pattern, in the input and in the output.
+# Features are summed in registers, one register of them after the other.
 
 
 @backend.jit(parallel=True, fastmath=backend.FAST_MATH)
@@ -181,53 +180,53 @@ def _multiply(start, column, value, z, out, groups, lone_loops, lanes):  # type:
     channels, groups_in, groups_out = groups
     summed, shared = channels // groups_out, channels // groups_in
     for node in prange(np.uint64(len(out)) // groups_out):
-        i, zero = np.uint64(node), nothing(out, lanes)
+        i, zero = np.uint64(node), zeros(out, lanes)
         for row in range(i * groups_out, (i + ONE) * groups_out):
             channel = row % groups_out * summed
-            for f in range(NONE, np.uint64(out.shape[1]), np.uint64(len(lanes))):
+            for f in range(ZERO, np.uint64(out.shape[1]), np.uint64(len(lanes))):
                 total = zero
                 for q in range(channel, channel + summed):
                     source = q // shared
                     first, last = start[i * channels + q], start[i * channels + q + ONE]
                     if lone_loops and first == last:
-                        total = plus(total, 1, load(zero, z, i * groups_in + source, f))
+                        total = multiply_add(total, 1, load(zero, z, i * groups_in + source, f))
                     for e in range(first, last):
                         terms = load(zero, z, column[e] * groups_in + source, f)
-                        total = plus(total, value[e], terms)
+                        total = multiply_add(total, value[e], terms)
                 store(total, out, row, f)
 
 
 @backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _multiply_and_sample(  # type: ignore[no-untyped-def]
-    start, column, value, grad, z, grad_z, sampled, groups, lone_loops, ahead, lanes
+    start, column, value, grad, z, grad_z, sampled, groups, lone_loops, distance, lanes
 ):
-    """The product with ``grad``, and beside it the dot of ``z`` and ``grad`` at every entry."""
+    """The product with ``grad``, and the dot of ``z`` and ``grad`` at every entry (SDDMM)."""
     channels, groups_in, groups_out = groups
     summed, shared = channels // groups_out, channels // groups_in
     for node in prange(np.uint64(len(z)) // groups_out):
-        i, zero = np.uint64(node), nothing(z, lanes)
+        i, zero = np.uint64(node), zeros(z, lanes)
         for row in range(i * groups_out, (i + ONE) * groups_out):
             channel = row % groups_out * summed
-            for f in range(NONE, np.uint64(z.shape[1]), np.uint64(len(lanes))):
-                total, mine = zero, load(zero, z, row, f)
+            for f in range(ZERO, np.uint64(z.shape[1]), np.uint64(len(lanes))):
+                total, own = zero, load(zero, z, row, f)
                 for q in range(channel, channel + summed):
                     source = q // shared
                     first, last = start[i * channels + q], start[i * channels + q + ONE]
                     if lone_loops and first == last:
-                        total = plus(total, 1, load(zero, grad, i * groups_in + source, f))
+                        total = multiply_add(total, 1, load(zero, grad, i * groups_in + source, f))
                     for e in range(first, last):
-                        if ahead:
-                            _fetch_ahead(grad, column, e + ahead, groups_in, source, f, lanes)
+                        if distance:
+                            _prefetch_row(grad, column, e + distance, groups_in, source, f, lanes)
                         terms = load(zero, grad, column[e] * groups_in + source, f)
-                        total = plus(total, value[e], terms)
-                        dot = added_up(plus(zero, mine, terms))
-                        sampled[e] = dot if f == NONE else sampled[e] + dot
+                        total = multiply_add(total, value[e], terms)
+                        dot = horizontal_sum(multiply_add(zero, own, terms))
+                        sampled[e] = dot if f == ZERO else sampled[e] + dot
                 store(total, grad_z, row, f)
 
 
 @backend.jit()
-def _fetch_ahead(rows, column, e, groups, group, first, lanes):  # type: ignore[no-untyped-def]
+def _prefetch_row(rows, column, e, groups, group, first, lanes):  # type: ignore[no-untyped-def]
     row = column[min(e, np.uint64(len(column)) - ONE)] * groups + group
     line = np.uint64(64 // rows.itemsize)
     for f in range(first, first + np.uint64(len(lanes)), line):
-        fetch(rows, (row, f))
+        prefetch(rows, (row, f))

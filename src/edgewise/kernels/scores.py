@@ -1,4 +1,4 @@
-"""What attention makes of a pair of scores: ``f_ij = exp LeakyReLU(s_i + t_j)``.
+"""Attention before normalisation: ``f_ij = exp LeakyReLU(s_i + t_j)``, as factors and by entry.
 
 ``f`` is the larger of ``e^(s + t)`` and ``e^(slope (s + t))``, for any slope up to 1. Both are
 products of a target's factor and a source's, so exponentials are taken once per node instead of
@@ -14,13 +14,12 @@ from torch.nn.functional import leaky_relu
 
 from edgewise.kernels.pattern import Pattern
 
-# How far scores may lie apart before the factors, down to e^-spread, need float64, and before
-# they would leave it.
-WIDEST_SINGLE, WIDEST_DOUBLE = 40.0, 600.0
+# The largest negative exponent of a factor in float32, and in float64.
+LARGEST_SINGLE, LARGEST_DOUBLE = 40.0, 600.0
 
 
 class Factors(NamedTuple):
-    """The factors of ``f``, up to one of each row, which no normalisation of rows notices.
+    """The factors of ``f``, up to a factor of each row, which row normalisation cancels.
 
     With ``t_max`` the highest source, ``f_ij`` is ``e^(t_j - t_max)`` above the kink and
     ``w_i e^(slope (t_j - t_max))`` below: no exponent is positive.
@@ -33,7 +32,7 @@ class Factors(NamedTuple):
 def score_factors(
     target: Float[Tensor, "nodes heads"], source: Float[Tensor, "nodes heads"], slope: float
 ) -> Factors:
-    """Take ``f`` apart; see :func:`factor_dtype` for when."""
+    """``f`` as a product of factors; :func:`factor_dtype` says in which precision."""
     top = source.amax(0) if len(source) else source.new_zeros(source.size(1))
     below = torch.exp((slope - 1) * (target + top).clamp(min=0))
     distance = source - top
@@ -41,20 +40,20 @@ def score_factors(
 
 
 def factor_dtype(value: Tensor, target: Tensor, source: Tensor, slope: float) -> torch.dtype | None:
-    """The numbers that factors of these scores, times a value, need; None if none are wide enough.
+    """The precision that factors of these scores, times a value, need; None if none is enough.
 
     None also for slopes outside 0 to 1: above, ``f`` is not the larger of its two kinds; below, an
     exponent would be positive.
     """
-    spread = _spread(target.detach(), source.detach())
-    if not (0 <= slope <= 1 and spread <= WIDEST_DOUBLE):
+    exponent = _largest_exponent(target.detach(), source.detach())
+    if not (0 <= slope <= 1 and exponent <= LARGEST_DOUBLE):
         return None
-    if spread > WIDEST_SINGLE:
+    if exponent > LARGEST_SINGLE:
         return torch.float64
     return torch.promote_types(value.dtype, target.dtype)
 
 
-def _spread(target: Tensor, source: Tensor) -> float:
+def _largest_exponent(target: Tensor, source: Tensor) -> float:
     """The largest exponent, either way, among the factors."""
     if not len(source):
         return 0.0
@@ -74,8 +73,8 @@ def entry_scores(
     """
     heads = target.size(1)
     head = pattern.row % pattern.channels * heads // pattern.channels
-    pair = target[pattern.row // pattern.channels, head] + source[pattern.column.long(), head]
-    return leaky_relu(pair, slope)
+    score = target[pattern.row // pattern.channels, head] + source[pattern.column.long(), head]
+    return leaky_relu(score, slope)
 
 
 def highest(

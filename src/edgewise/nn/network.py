@@ -13,7 +13,9 @@ from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.kernels.activation import drop
 from edgewise.kernels.dropout import draw_key
 from edgewise.nn.blocks import NORMS, Block
+from edgewise.nn.eager import eager
 from edgewise.nn.edge_state import EdgeState
+from edgewise.nn.layers.base import check_type
 from edgewise.nn.layers.layer import Layer, LayerShape
 from edgewise.nn.readouts import NodeReadout, Readout
 
@@ -38,7 +40,7 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def represent(self, batch: Batch) -> Float[Tensor, "rows width"]:
-        """The rows of a batch as the last layer of the network meets them."""
+        """The embedding of each row of a batch: the input of the last layer."""
         raise NotImplementedError
 
     def weights(self) -> list[nn.Parameter]:
@@ -129,8 +131,9 @@ class ChannelNetwork(Network):
             )
         self.head = _head(s, in_channels * len(self.readout.parts), out_channels)
 
+    @eager
     def forward(self, batch: Batch) -> Float[Tensor, "rows out"]:
-        """The outputs of the rows that the batch wants."""
+        """The outputs of the rows of the batch."""
         h, edges = self._before_last(batch)
         h, _ = self._blocks()[-1](h, edges)
         if self.head is None:
@@ -138,7 +141,10 @@ class ChannelNetwork(Network):
         return self.head(self.readout(h, batch))
 
     def represent(self, batch: Batch) -> Float[Tensor, "rows width"]:
-        """Each row as the head meets it; of a single layer that is the head, its output."""
+        """The embedding of each row: the input of the head, or of the last layer without one.
+
+        A network of a single layer without a head gives its output.
+        """
         h, edges = self._before_last(batch)
         if self.head is None and len(self.blocks) > 1:
             assert isinstance(h, Tensor)
@@ -161,6 +167,7 @@ class ChannelNetwork(Network):
         x = _dropped(x, p)
         first = self._blocks()[0].layer
         if self.encoder is not None:
+            check_type(x, self.encoder.weight)
             if isinstance(x, SparseFeatures):
                 return x @ self.encoder.weight.t() + self.encoder.bias
             return self.encoder(x)

@@ -202,7 +202,7 @@ def cut(
     Args:
         whole: Of all graphs, one after the other.
         offset: The first node of each graph, and behind them the number of nodes.
-        chosen: The graphs wanted, in this order.
+        chosen: The graphs to cut out, in this order.
     """
     if isinstance(whole, SparseOperator):
         return _cut_entries(whole, offset, chosen)

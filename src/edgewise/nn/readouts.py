@@ -14,7 +14,7 @@ _INCREASING = ("elu", "relu")
 
 
 class NodeReadout(nn.Module):
-    """The wanted nodes, after the activation."""
+    """The nodes that are rows of the batch, after the activation."""
 
     activation = ""
     parts = ("node",)

@@ -52,7 +52,7 @@ def ablation_content(results: ResultStore) -> dict[str, Any]:
     datasets = [
         DrawnGains(
             TITLES[dataset],
-            _told(gains),
+            _summary(gains),
             tuple(_figure(gains, dataset, split) for split in SPLITS if _has(gains, split)),
         )
         for dataset, gains in found.items()
@@ -98,7 +98,7 @@ def _has(gains: Gains, split: str) -> bool:
     return any(known == split for _, known, _ in gains)
 
 
-def _told(gains: Gains) -> str:
+def _summary(gains: Gains) -> str:
     sentences = []
     for protocol, name in (("fixed", "On the fixed split"), ("random", "Over random splits")):
         sure = [g for (p, _, _), g in gains.items() if p == protocol and not math.isnan(g.low)]

@@ -98,11 +98,11 @@ def _scatter(found: list[Pair], protocol: str) -> CaptionedFigure:
     shapes = {"dot": "dense", "ring": "sparse", "dashes": "equal"}
     keys += [Key("muted", shape, words) for shape, words in shapes.items()]
     title = f"Table 2, {protocol} split{'s' if protocol == 'random' else ''}"
-    picture = chart(drawn, f"agreement-{protocol}", f"{title}: {_told(found)}")
-    return CaptionedFigure(title, picture, keys, [_told(found)])
+    picture = chart(drawn, f"agreement-{protocol}", f"{title}: {_summary(found)}")
+    return CaptionedFigure(title, picture, keys, [_summary(found)])
 
 
-def _told(found: list[Pair]) -> str:
+def _summary(found: list[Pair]) -> str:
     """How near most of them are, and which is the farthest."""
     half = statistics.median(abs(pair.ours - pair.printed) for pair in found)
     far = max(found, key=lambda pair: abs(pair.ours - pair.printed))
@@ -135,10 +135,10 @@ def _dots(results: ResultStore, dataset: str) -> CaptionedFigure:
             _dot(axes, printed.mean, printed.std, place + 0.15, ours=False)
     drawn.supxlabel(_METRIC[dataset], fontsize=9, color=COLOUR["muted"])
     keys = [Key("series-0", "dot", "ours"), Key("muted", "ring", "paper")]
-    told = f"Table 3, {TITLES[dataset]}"
-    picture = chart(drawn, f"agreement-{dataset}", f"{told}; the numbers are in the table")
+    title = f"Table 3, {TITLES[dataset]}"
+    picture = chart(drawn, f"agreement-{dataset}", f"{title}; the numbers are in the table")
     note = "Lines are one standard deviation to either side."
-    return CaptionedFigure(told, picture, keys, [note])
+    return CaptionedFigure(title, picture, keys, [note])
 
 
 def _dot(axes: Axes, mean: float, std: float, y: float, *, ours: bool) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from edgewise.core.errors import EdgewiseError
+from edgewise.core.processes import end_with_parent
 from edgewise.graphs.graph import Graph
 from edgewise.kernels.backend import set_num_threads
 from edgewise.paper.experiments import Data, Experiment, load_data, run_experiment
@@ -116,6 +117,7 @@ def _shared(data: Data) -> Data:
 def _start(dataset: str, data: Data) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # the parent decides when to end
         signal.signal(number, signal.SIG_IGN)
+    end_with_parent()
     set_num_threads(1)
     _loaded[dataset] = data
 

@@ -94,16 +94,15 @@ def plan(
         if word not in known:
             raise EdgewiseError(f"{word!r} is not in the paper; it uses {', '.join(known)}")
     known_rows = {dataset: ROWS_2 if dataset in CITATION else ROWS_3 for dataset in datasets}
-    strangers = [row for row in rows if not any(row in known for known in known_rows.values())]
-    if strangers:
+    unknown = [row for row in rows if not any(row in known for known in known_rows.values())]
+    if unknown:
         names = dict.fromkeys((*ROWS_2, *ROWS_3))
         raise EdgewiseError(
-            f"no table asked for has the row(s) {preview(strangers)}; the rows are "
-            f"{', '.join(names)}"
+            f"no table asked for has the row(s) {preview(unknown)}; the rows are {', '.join(names)}"
         )
     experiments = []
     for dataset in dict.fromkeys(datasets):
-        wanted = [row for row in known_rows[dataset] if not rows or row in rows]
+        chosen = [row for row in known_rows[dataset] if not rows or row in rows]
         kinds = [s for s in SPLITS if s in splits] if dataset in CITATION else ["molecules"]
         # The paper splits molecules anew for each run, as MoleculeNet does.
         ways = [p for p in PROTOCOLS if p in protocols] if dataset in CITATION else ["random"]
@@ -112,7 +111,7 @@ def plan(
             for run in range(RUNS[dataset] if runs is None else runs)
             for protocol in ways
             for split in kinds
-            for row in wanted
+            for row in chosen
         ]
     return experiments
 

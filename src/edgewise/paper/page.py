@@ -26,7 +26,7 @@ _PAPER = (
 def reproduction_page(
     results: ResultStore, networks: Networks, tables: Sequence[PaperTable]
 ) -> str:
-    """The text of the page; what has not been run is left out, or said to be missing."""
+    """The text of the page; what has not been run is left out, or reported as missing."""
     with drawing():
         contents = {
             "ablation": ("What each component adds", ablation_content(results)),

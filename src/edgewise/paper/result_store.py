@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from edgewise.core.errors import EdgewiseError
+from edgewise.core.schema import parse_json
 from edgewise.paper.experiments import Experiment
 
 _FIELDS = ("dataset", "split", "protocol", "row", "run")
+_SHAPE = {
+    **dict.fromkeys(_FIELDS, str),
+    **{"run": int, "settings": str, "validation": float, "test": float},
+}
 
 
 class ResultStore:
@@ -29,7 +34,7 @@ class ResultStore:
 
     def _take(self, text: str, where: str) -> None:
         try:
-            line = json.loads(text)
+            line = parse_json(text, _SHAPE)
             experiment = Experiment(**{name: line[name] for name in _FIELDS})
             settings, _ = line["settings"], (float(line["validation"]), float(line["test"]))
             current = settings in experiment.marks

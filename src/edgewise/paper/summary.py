@@ -62,7 +62,7 @@ def reached(found: Cell, printed: Printed) -> bool:
 def difference(
     results: ResultStore, dataset: str, split: str, protocol: str, row: str, baseline: str = ""
 ) -> Difference:
-    """How much better a row is than its baseline in the test part, run by run."""
+    """How much better a row is than its baseline on the test set, run by run."""
     ours = results.values("test", dataset, split, protocol, row)
     theirs = results.values("test", dataset, split, protocol, baseline or BASELINE[row])
     pairs = [ours[run] - theirs[run] for run in sorted(ours.keys() & theirs.keys())]

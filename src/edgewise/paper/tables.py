@@ -33,7 +33,7 @@ PROTOCOL = {
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A title, a header, rows of words, and what is to be said below; ``**`` marks bold words."""
+    """A title, a header, rows of words, and notes below; ``**`` marks bold words."""
 
     name: str  # of its file
     title: str

@@ -41,7 +41,7 @@ class Key:
 
 @dataclass(frozen=True)
 class CaptionedFigure:
-    """A drawing with its title, its legend and what is to be said about it."""
+    """A drawing with its title, its legend and notes."""
 
     title: str
     drawing: Drawing

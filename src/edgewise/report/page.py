@@ -29,7 +29,7 @@ def make_report(
         model: The trained model.
         opened: Its data; None where they are gone, and what needs them is left out.
         unavailable: Why they are gone.
-        notices: Sentences on the data that a reader should know first.
+        notices: Sentences that a reader should know first, beside those of the run on its data.
         panels: Names of the sections, in order; by default those of the task.
     """
     run = results.run
@@ -48,7 +48,7 @@ def make_report(
         f"Made by Edgewise {run.versions.get('edgewise', '')}.",
         template="report.html.jinja",
         packages=[panel.package for panel in chosen],
-        notices=tuple(notices),
+        notices=(*run.notices, *notices),
         interrupted="" if results.metrics["finished"] else _epochs(results),
         resume=f"edgewise train --resume {run.folder}",
     )

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from edgewise.core.settings import Settings
 from edgewise.data.sources import Source
 from edgewise.units.base import Unit
 
 
+@runtime_checkable
 class RunInfo(Protocol):
     """A run, as far as its report needs it."""
 
@@ -37,6 +38,9 @@ class RunInfo(Protocol):
 
     @property
     def command(self) -> str: ...
+
+    @property
+    def notices(self) -> tuple[str, ...]: ...
 
     @property
     def metrics(self) -> dict[str, Any]: ...

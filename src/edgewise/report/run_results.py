@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import inside
+from edgewise.core.spreadsheet import as_given
 from edgewise.report.run_info import RunInfo
 from edgewise.tasks.base import Task
 from edgewise.tasks.records import as_stored
@@ -78,18 +80,20 @@ class RunResults:
             mean: Of the prediction, ``[rows, outputs]``.
             std: Of the prediction of an ensemble, ``[rows, outputs]``.
         """
-        if std is not None:
-            std = as_stored(task.shown_std(mean, std))
         truth = truth if truth.ndim == 1 else as_stored(truth)
+        predicted = as_stored(mean)
+        if std is not None:
+            # Means over members are no float32 numbers, so their nine digits matter.
+            predicted, std = _as_written(mean), _as_written(task.shown_std(mean, std))
         rows = np.asarray(subset)
-        return cls(run, task, run.metrics, history, ids, rows, truth, as_stored(mean), std)
+        return cls(run, task, run.metrics, history, ids, rows, truth, predicted, std)
 
     @classmethod
     def from_folder(cls, run: RunInfo, task: Task) -> "RunResults":
         """Read the files that a run left behind."""
         metrics = run.metrics
-        history = _histories(run.folder / "history.csv", metrics["best_epochs"])
-        path = run.folder / "predictions.csv"
+        history = _histories(inside(run.folder, "history.csv"), metrics["best_epochs"])
+        path = inside(run.folder, "predictions.csv")
         cells = _read_csv(path)
         try:
             ids = cells[run.unit.id_column]
@@ -114,6 +118,11 @@ class RunResults:
         return next(name for name in reversed(SUBSETS) if name == "train" or len(self.rows(name)))
 
 
+def _as_written(numbers: np.ndarray) -> np.ndarray:
+    """Numbers as they come back from a file that has nine digits of each."""
+    return as_stored(np.char.mod("%.9g", numbers).astype(np.float64))
+
+
 def _unfit(path: Path, error: Exception) -> EdgewiseError:
     return EdgewiseError(f"{path} does not fit the model ({error}); train again")
 
@@ -134,7 +143,7 @@ def _histories(path: Path, best: Sequence[int]) -> tuple[History, ...]:
 def _read_csv(path: Path) -> dict[str, tuple[str, ...]]:
     try:
         with path.open(encoding="utf-8", newline="") as stream:
-            header, *lines = csv.reader(stream)
+            header, *lines = ([as_given(cell) for cell in row] for row in csv.reader(stream))
         return dict(zip(header, zip(*lines, strict=True), strict=True))
     except (OSError, ValueError, csv.Error) as error:
         raise EdgewiseError(f"{path} cannot be read ({error}); train again") from error

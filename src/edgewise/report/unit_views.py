@@ -11,7 +11,7 @@ from edgewise.report.molecule_drawings import draw_molecule
 from edgewise.report.wording import shortened
 from edgewise.tasks.records import WorstError
 
-Facts = Sequence[tuple[str, str]]  # what is to be said of an error, by name
+Facts = Sequence[tuple[str, str]]  # about an error, by name
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class NodeView:
 
         Args:
             errors: The worst first.
-            facts: What is to be said of each.
+            facts: About each.
             ids: The name of each row.
             truth: Of all rows.
             problem: The opened problem, or None where the data are unavailable.

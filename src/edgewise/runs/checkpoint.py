@@ -1,4 +1,4 @@
-"""Train what a run folder asks for; killed anywhere, it goes on from the last checkpoint."""
+"""Train what a run folder asks for; killed anywhere, it continues from the last checkpoint."""
 
 import json
 import time
@@ -57,7 +57,7 @@ def train_run(
             break
     if not fittings:
         raise EdgewiseError(
-            f"stopped before the first epoch, so there is no model; go on with "
+            f"stopped before the first epoch, so there is no model; continue with "
             f"edgewise train --resume {run.folder}"
         )
     for fitting in fittings:
@@ -81,7 +81,7 @@ def _train_member(
         try:
             before = float(tensors.pop("seconds"))
             fitting.restore(tensors)
-        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+        except (KeyError, RuntimeError, ValueError, TypeError, OverflowError) as error:
             raise EdgewiseError(
                 f"{path} does not fit the run ({str(error).splitlines()[0]}); delete it to train "
                 "this model from its start"

@@ -1,4 +1,4 @@
-"""Runs side by side: those that differ only in their seeds become one line with a spread."""
+"""Runs side by side: those that differ only in their seeds become one line, their mean."""
 
 import math
 import statistics
@@ -56,8 +56,8 @@ def compare(folders: Sequence[str | Path]) -> list[Line]:
             runs=len(group),
             differs={k: _settings(group[0])[k] for k in differing},
             metric=metric,
-            validation=_spread([metrics[run.folder]["validation"][metric] for run in group]),
-            test=_spread([metrics[run.folder]["test"][metric] for run in group]),
+            validation=_mean_and_std([metrics[run.folder]["validation"][metric] for run in group]),
+            test=_mean_and_std([metrics[run.folder]["test"][metric] for run in group]),
             seconds=statistics.fmean(metrics[run.folder]["seconds"] for run in group),
         )
         for group in groups.values()
@@ -83,7 +83,7 @@ def _common_name(group: list[Run]) -> str:
     return f"{names[0]} and {len(names) - 1} more"
 
 
-def _spread(values: list[float | None]) -> tuple[float, float]:
+def _mean_and_std(values: list[float | None]) -> tuple[float, float]:
     known = [value for value in values if value is not None]
     if not known:
         return math.nan, math.nan

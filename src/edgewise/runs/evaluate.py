@@ -30,11 +30,11 @@ def evaluate(
         smiles_column: Of other molecules, if it is not that of the training.
         encoding: Of other text files, if it is not that of the training.
         device: Where to predict; without it as in training.
-        tell: Called with what was mended in a graph, or left out of the molecules.
+        tell: Called with what was changed in reading a graph, or left out of the molecules.
     """
     if not data:
         model = load_model(folder, device)
-        problem = reopen(open_run(folder), progress).problem
+        problem = reopen(open_run(folder).on(device), progress).problem
         prediction, truth = model.predict(problem.data).mean, problem.truth.numpy()
         return {
             name: problem.task.metrics(prediction[rows.numpy()], truth[rows.numpy()])

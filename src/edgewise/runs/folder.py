@@ -2,16 +2,17 @@
 
 import json
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from edgewise import __version__
-from edgewise.core.errors import EdgewiseError
-from edgewise.core.files import LOCK, inside, write_atomically
+from edgewise.core.errors import EdgewiseError, NotRegistered
+from edgewise.core.files import LOCK, inside, sweep, write_atomically
+from edgewise.core.manifest import MANIFEST, check_listed
 from edgewise.core.registries import UNITS
-from edgewise.core.schema import Maybe, read_json
+from edgewise.core.schema import Maybe, mismatch, read_json
 from edgewise.core.settings import Settings, load_settings
 from edgewise.data.sources import Source, stored_source
 from edgewise.training.legacy import RUN_FORMAT_0_1, UNITS_0_1, settings_0_1
@@ -28,8 +29,14 @@ _METRICS = {
 _RECIPE = {
     **{"format": str, "preset": str, "command": str, "versions": {str: str}},
     "data": {"form": str, "places": [str], "sha256": str},
+    "notices": Maybe([str]),  # runs of version 0.1 have none
     **{"settings": Maybe({str: {str: object}}), "recipe": Maybe({str: object})},
 }
+_MARKS = ("recipe.json", MANIFEST)  # of the folder of a run or a saved model
+_OWN = frozenset(
+    {"predictions.csv", "history.csv", "invalid.csv", "splits.json", "metrics.json", *_MARKS}
+    | {"model.json", "model.safetensors", "reader.json", "featurizer.json", "report.html"}
+)
 _KINDS_0_1 = {unit: kind for kind, unit in UNITS_0_1.items()}
 
 
@@ -44,6 +51,7 @@ class Run:
     checksum: str  # of the data
     versions: dict[str, str]
     command: str
+    notices: tuple[str, ...] = ()  # on the data, see edgewise.data.notices
 
     @property
     def unit(self) -> Unit:
@@ -57,6 +65,7 @@ class Run:
         cure = f"edgewise train --resume {self.folder}"
         try:
             content: dict[str, Any] = read_json(inside(self.folder, "metrics.json"), _METRICS)
+            _check_metrics(content)
         except FileNotFoundError as error:
             raise EdgewiseError(
                 f"{self.folder} has no results yet; finish it with {cure}"
@@ -72,13 +81,34 @@ class Run:
     def model(self) -> Predictor:
         return load_model(self.folder)
 
+    def on(self, device: str) -> "Run":
+        """The same run on a device; where none is named, on that of its settings."""
+        return replace(self, settings=self.settings.changed(device=device)) if device else self
+
+
+def _check_metrics(content: dict[str, Any]) -> None:
+    """Refuse metrics without what every one of them has."""
+    members = len(content["epochs"])
+    if not members or len(content["best_epochs"]) != members:
+        raise EdgewiseError("it does not say the epochs of each model")
+    for part in ("train", "validation", "test"):
+        fault = mismatch(content[part], {content["headline"]: _NUMBER}, part)
+        if fault:
+            raise EdgewiseError(fault)
+
 
 def start_run(
-    folder: str | Path, source: Source, settings: Settings, preset: str, command: str
+    folder: str | Path,
+    source: Source,
+    settings: Settings,
+    preset: str,
+    command: str,
+    notices: tuple[str, ...] = (),
 ) -> Run:
     """Make a run folder; one that holds something already is refused."""
     folder, source = Path(folder), source.absolute()
-    run = Run(folder, source, settings, preset, source.checksum(), _versions(), command)
+    checksum = source.checksum()
+    run = Run(folder, source, settings, preset, checksum, _versions(), command, notices)
     check_free(folder)
     content = {
         "format": FORMAT,
@@ -87,6 +117,7 @@ def start_run(
         "settings": settings.to_json(),
         "versions": run.versions,
         "command": command,
+        "notices": notices,
     }
     write_atomically(folder / "recipe.json", json.dumps(content, indent=1))
     return run
@@ -94,18 +125,32 @@ def start_run(
 
 def check_free(folder: Path) -> None:
     """Refuse a folder that holds something already."""
+    sweep(folder)
     if folder.exists() and (
         not folder.is_dir() or any(path.name != LOCK for path in folder.iterdir())
     ):
         raise EdgewiseError(
-            f"{folder} exists already and is not empty; choose another --out, or go on with "
+            f"{folder} exists already and is not empty; choose another --out, or continue it with "
             f"edgewise train --resume {folder}"
         )
+
+
+def check_not_own(out: Path, flag: str) -> None:
+    """Refuse an output that would take the place of a file that a run wrote."""
+    folder = out.parent.resolve()
+    if out.name.casefold() not in _OWN or not any((folder / name).exists() for name in _MARKS):
+        return
+    raise EdgewiseError(
+        f"{out} is a file of the run {folder.name} itself, which would be lost; choose another "
+        f"{flag}"
+    )
 
 
 def open_run(folder: str | Path) -> Run:
     """Read what a run folder was started with."""
     path = Path(folder) / "recipe.json"
+    if path.exists():
+        check_listed(Path(folder), ["recipe.json"])
     try:
         content = read_json(inside(Path(folder), "recipe.json"), _RECIPE)
         data = content["data"]
@@ -127,17 +172,20 @@ def open_run(folder: str | Path) -> Run:
             data["sha256"],
             content["versions"],
             content["command"],
+            tuple(content.get("notices", ())),
         )
     except FileNotFoundError as error:
         raise EdgewiseError(
             f"{folder} is not the folder of a run; it has no recipe.json"
         ) from error
+    except NotRegistered as error:
+        raise EdgewiseError(f"{path}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EdgewiseError(f"{path} cannot be used ({error}); start the run again") from error
 
 
 def check_data(run: Run) -> None:
-    """Refuse to go on with data that are not those the run started with."""
+    """Refuse to continue with data that are not those the run started with."""
     if run.source.checksum() != run.checksum:
         raise EdgewiseError(
             f"{run.source} has changed since {run.folder} was started; put the old data back, or "
@@ -148,13 +196,19 @@ def check_data(run: Run) -> None:
 def reopen(run: Run, progress: Show | None = None) -> Opened:
     """The problem of a run from the data it started with, split as it was then."""
     check_data(run)
-    split, settings = run.folder / "splits.json", run.settings
-    if split.exists():
-        column = settings.split.split_column
-        # The column that told the split stays out of the features.
-        ignore = (*settings.data.ignore, *filter(None, (column,)))
-        settings = settings.changed(split=str(split), split_column="", ignore=ignore)
-    return run.unit.open(run.source, settings, progress)
+    split, settings = inside(run.folder, "splits.json"), run.settings
+    if not split.exists():
+        return run.unit.open(run.source, settings, progress)
+    check_listed(run.folder, ["splits.json"])
+    names = ("split", "split_column", "ignore")
+    told = {name: value for name, value in settings.flat().items() if name in names}
+    # The column that told the split stays out of the features.
+    ignore = (*settings.data.ignore, *filter(None, (settings.split.split_column,)))
+    kept = settings.changed(split=str(split), split_column="", ignore=ignore)
+    opened = run.unit.open(run.source, kept, progress)
+    # What is written about the run says how it was started.
+    problem = replace(opened.problem, settings=opened.problem.settings.changed(**told))
+    return replace(opened, problem=problem)
 
 
 def forget_untrained(run: Run) -> None:

@@ -1,7 +1,5 @@
 """What a trained run leaves behind: model, history, predictions, metrics."""
 
-import csv
-import io
 import json
 import shutil
 from dataclasses import dataclass
@@ -9,6 +7,7 @@ from typing import Any
 
 from edgewise.core.files import write_atomically
 from edgewise.core.manifest import write_manifest
+from edgewise.core.spreadsheet import csv_text
 from edgewise.data.splits import Split
 from edgewise.runs.folder import Run
 from edgewise.tasks.base import Prediction
@@ -40,8 +39,8 @@ def write_outputs(
         **task.compared_columns(prediction, truth),
     }
     model.save(run.folder)
-    write_atomically(run.folder / "history.csv", _csv(_history(fittings, task.headline)))
-    write_atomically(run.folder / "predictions.csv", _csv(columns))
+    write_atomically(run.folder / "history.csv", csv_text(_history(fittings, task.headline)))
+    write_atomically(run.folder / "predictions.csv", csv_text(columns))
     metrics = {
         "finished": finished,
         "task": task.name,
@@ -81,11 +80,3 @@ def _history(fittings: list[Fitting], headline: str) -> dict[str, list[str]]:
         "validation_loss": [repr(epoch.validation_loss) for _, epoch in lines],
         f"validation_{headline}": [repr(epoch.validation_score) for _, epoch in lines],
     }
-
-
-def _csv(columns: dict[str, list[str]]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return text.getvalue()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from edgewise.runs.folder import check_not_own
 from edgewise.runs.new_data import model_and_data
 from edgewise.runs.table_writer import table_writer
 from edgewise.units.base import Show, Tell
@@ -17,6 +18,7 @@ def predict(
     smiles_column: str = "",
     encoding: str = "",
     device: str = "",
+    raw_cells: bool = False,
     tell: Tell = lambda _: None,
 ) -> tuple[int, int]:
     """Predict rows, and write them in their order.
@@ -30,8 +32,10 @@ def predict(
             called so.
         encoding: Of new text files, if it is not that of the training.
         device: Where to predict; without it as in training.
-        tell: Called with what was mended in the tables of a graph, and with why its labels,
-            where it has any, do not stand beside the predictions.
+        raw_cells: Write text as it is; without it, text that a spreadsheet would run as a formula
+            gets a single quote in front.
+        tell: Called with what was changed in reading the tables of a graph, and with why its
+            labels, where it has any, do not stand beside the predictions.
 
     Returns:
         How many rows were predicted, and how many could not be.
@@ -39,8 +43,9 @@ def predict(
     model, source = model_and_data(folder, data, smiles_column, encoding, device)
     if out is not None:
         source.check_not_written(out, "--out")
+        check_not_own(Path(out), "--out")
     good = bad = 0
-    with table_writer(out) as write:
+    with table_writer(out, raw_cells=raw_cells) as write:
         for some in model.unit.predicted(
             model, source, smiles_column=smiles_column, progress=progress, tell=tell
         ):

@@ -6,6 +6,7 @@ import numpy as np
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import write_atomically
+from edgewise.core.manifest import check_listed
 from edgewise.report import History, RunResults, make_report
 from edgewise.runs.folder import Run, reopen
 from edgewise.runs.outputs import Trained, part_of_row
@@ -35,6 +36,7 @@ def write_report(run: Run, opened: Opened | None = None, trained: Trained | None
         model, results = trained.model, _in_memory(run, opened, trained)
     else:
         model = run.model()
+        check_listed(run.folder, ["metrics.json", "history.csv", "predictions.csv"])
         results = RunResults.from_folder(run, model.task)
     path = run.folder / "report.html"
     write_atomically(path, make_report(results, model, opened, unavailable=unavailable))

@@ -1,11 +1,11 @@
-"""Train a model, or go on with a run: data in, a run folder out."""
+"""Train a model, or continue a run: data in, a run folder out."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from edgewise.core.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError, out_of_memory
 from edgewise.core.files import alone_in
 from edgewise.data.sources import Source, find_source
 from edgewise.runs.checkpoint import OnEpoch, train_run
@@ -47,36 +47,38 @@ def train(
     """
     source = as_source(data)
     unit, resolved = resolve(source, preset, settings, also=config)
-    folder = reserve_folder(source.name) if out is None else Path(out)
-    try:
+    with new_folder(out, source.name) as folder:
         check_free(folder)
         opened = unit.open(source, resolved, progress)
-        for note in opened.notes:
-            tell(note)
-        tell(f"{opened.problem.task}; {opened.problem.split}")
+        _tell_about(opened, tell)
+        found, decided = opened.notices, opened.problem.settings
         with alone_in(folder, "training"):
-            run = start_run(folder, source, opened.problem.settings, preset, command)
+            run = start_run(folder, source, decided, preset, command, found)
             trained = _train_or_forget(run, opened, on_epoch, stop)
             write_report(run, opened, trained)
-    except BaseException:
-        with suppress(OSError):  # only what holds nothing
-            folder.rmdir()
-            if folder.parent == RUNS:
-                RUNS.rmdir()
-        raise
     return run
 
 
 def resume(
     folder: str | Path,
     *,
+    device: str = "",
     tell: Tell = lambda _: None,
     progress: Show | None = None,
     on_epoch: OnEpoch | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """Go on with a run that was killed or interrupted; it ends as if nothing had happened."""
-    run = open_run(folder)
+    """Continue a run that was killed or interrupted; it ends as if nothing had happened.
+
+    Args:
+        folder: Of the run.
+        device: Where to continue; without it where it began.
+        tell: Called with each thing worth telling.
+        progress: Called while molecules are read.
+        on_epoch: Called after each epoch with the member, the epoch and the best one so far.
+        stop: Asked after each epoch whether to end with the best weights so far.
+    """
+    run = open_run(folder).on(device)
     with alone_in(run.folder, "training"):
         if run.finished:
             tell(f"{run.folder} is finished already")
@@ -87,6 +89,18 @@ def resume(
         trained = train_run(run, opened, on_epoch, stop)
         write_report(run, opened, trained)
     return run
+
+
+def _tell_about(opened: Opened, tell: Tell) -> None:
+    problem = opened.problem
+    for note in opened.notes:
+        tell(note)
+    columns = problem.unit.summarised_columns(problem)
+    if columns:
+        tell(columns)
+    for notice in opened.notices:
+        tell(f"notice: {notice}")
+    tell(f"{problem.task}; {problem.split}")
 
 
 def as_source(data: str | Path | Source | Sequence[str | Path]) -> Source:
@@ -102,9 +116,29 @@ def _train_or_forget(
 ) -> Trained:
     try:
         return train_run(run, opened, on_epoch, stop)
-    except EdgewiseError:
-        if not stop():
+    except (EdgewiseError, MemoryError, RuntimeError) as error:
+        if not stop() and (isinstance(error, EdgewiseError) or out_of_memory(error)):
             forget_untrained(run)  # settings that make no model
+        raise
+
+
+@contextmanager
+def new_folder(out: str | Path | None, name: str) -> Iterator[Path]:
+    """The folder that a user names, or a new one; a failure leaves none that was not there before.
+
+    Args:
+        out: What the user names.
+        name: Of what is learnt from, for a new one.
+    """
+    there = {path for path in (RUNS, *([] if out is None else [Path(out)])) if path.exists()}
+    folder = reserve_folder(name) if out is None else Path(out)
+    try:
+        yield folder
+    except BaseException:
+        with suppress(OSError):  # only what holds nothing
+            for path in (folder, *([RUNS] if folder.parent == RUNS else [])):
+                if path not in there:
+                    path.rmdir()
         raise
 
 

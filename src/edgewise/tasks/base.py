@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgewise.core.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.registries import TASKS
 from edgewise.core.settings import TrainingSettings
 from edgewise.data.tables import Table
@@ -55,7 +55,7 @@ class Task:
     headline: ClassVar[str]  # the metric that stands for the others
     lower_is_better: ClassVar[bool] = False
     settings: ClassVar[frozenset[str]] = frozenset()  # those that are this task's to take
-    role: ClassVar[str]  # in scikit-learn's words: Classifier or Regressor
+    role: ClassVar[str] = "Regressor"  # in scikit-learn's words: that, or Classifier
     single_label: ClassVar[bool] = False  # one of several classes for each row
     panels: ClassVar[tuple[str, ...]] = (  # of a report, by their names
         *("learning", "embeddings", "worst-errors", "metrics", "settings", "provenance"),
@@ -64,6 +64,9 @@ class Task:
     output_metrics: ClassVar[tuple[str, ...]] = ()  # columns of the table of outputs
     per_output: ClassVar[str] = "per_target"  # where the metrics of each are
     error_is_probability: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"{self.name} of {preview(self.names)}"
 
     # Reading.
 
@@ -269,9 +272,21 @@ def cells(values: Iterable[Any]) -> list[str]:
 
 
 class Columnar(Task):
-    """Tasks with a number in a column of its own for each name."""
+    """Tasks with a number in a column of its own for each name.
 
-    word: ClassVar[str]  # what the column of a prediction is called
+    One of your own defines :meth:`loss`, :meth:`decode`, :meth:`column_metrics` and ``headline``,
+    one of those metrics; see docs/extending.md.
+    """
+
+    word: ClassVar[str] = "predicted"  # what the column of a prediction is called
+
+    @classmethod
+    def learn(
+        cls, table: Table, names: tuple[str, ...], categories: Collection[str] = ()
+    ) -> "Columnar":
+        task = cls(names)
+        task.read(table)  # every cell must be a number
+        return task
 
     @classmethod
     def of_labels(
@@ -314,7 +329,11 @@ class Columnar(Task):
 
     def column_score(self, predicted: np.ndarray, truth: np.ndarray) -> float:
         """The headline metric of one column alone."""
-        raise NotImplementedError
+        value = self.column_metrics(predicted, truth)[self.headline]
+        return math.nan if value is None else float(value)
+
+    def choose(self, predicted: np.ndarray, classes: Any) -> np.ndarray:
+        return predicted
 
     def read_columns(self, cells: Cells) -> Outcomes:
         return target_columns(cells, self.names, self.word)
@@ -351,6 +370,11 @@ def _mean(parts: list[Metrics]) -> Metrics:
         else:
             joined[name] = sum(values) / len(values) if values else None
     return joined
+
+
+def zero_without(counted: Tensor, loss: Tensor, outputs: Tensor) -> Tensor:
+    """The loss, or 0 where nothing counts; no device is asked which of the two it is."""
+    return torch.where(counted.any(), loss, outputs.sum() * 0)
 
 
 def balanced_weights(labels: Tensor, classes: int) -> Tensor:

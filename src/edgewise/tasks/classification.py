@@ -13,7 +13,14 @@ from torch.nn.functional import cross_entropy
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.labels import Labels, learn_labels
 from edgewise.data.tables import Table
-from edgewise.tasks.base import Columns, Prediction, Task, balanced_weights, cells
+from edgewise.tasks.base import (
+    Columns,
+    Prediction,
+    Task,
+    balanced_weights,
+    cells,
+    zero_without,
+)
 from edgewise.tasks.metrics import Metrics, classification_metrics
 from edgewise.tasks.reading import distinct_numbers, holds_words
 from edgewise.tasks.records import (
@@ -129,9 +136,10 @@ class Classification(Task):
 
     def loss(self, outputs: Tensor, truth: Tensor, weight: Tensor | None = None) -> Tensor:
         known = self.known(truth)
-        if not known.any() or (weight is not None and not weight[truth[known]].any()):
-            return outputs.sum() * 0  # nothing known, or only classes that training does not have
-        return cross_entropy(outputs, truth, weight=weight, ignore_index=-1)
+        # Nothing known, or only classes that training does not have.
+        counted = known if weight is None else known & (weight[truth.clamp(min=0)] > 0)
+        loss = cross_entropy(outputs, truth, weight=weight, ignore_index=-1)
+        return zero_without(counted, loss, outputs)
 
     def decode(self, outputs: Tensor) -> Tensor:
         return outputs.softmax(dim=1)

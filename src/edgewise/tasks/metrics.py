@@ -72,12 +72,12 @@ def regression_metrics(value: np.ndarray, truth: np.ndarray) -> Metrics:
     if not len(truth):
         return {"rows": 0, "rmse": None}
     error = value.astype(np.float64) - truth
-    spread = float(np.square(truth - truth.mean(dtype=np.float64)).sum())
+    total_squares = float(np.square(truth - truth.mean(dtype=np.float64)).sum())
     return {
         "rows": len(truth),
         "rmse": math.sqrt(float(np.square(error).mean())),
         "mae": float(np.abs(error).mean()),
-        "r2": 1 - float(np.square(error).sum()) / spread if spread > 0 else None,
+        "r2": 1 - float(np.square(error).sum()) / total_squares if total_squares > 0 else None,
     }
 
 

@@ -12,7 +12,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.tables import Table
-from edgewise.tasks.base import Columnar, balanced_weights
+from edgewise.tasks.base import Columnar, balanced_weights, zero_without
 from edgewise.tasks.metrics import Metrics, binary_metrics, roc_auc
 from edgewise.tasks.reading import distinct_numbers, holds_words, refuse_empty
 from edgewise.tasks.records import (
@@ -90,13 +90,12 @@ class Multilabel(Columnar):
 
     def loss(self, outputs: Tensor, truth: Tensor, weight: Tensor | None = None) -> Tensor:
         known = self.known(truth)
-        if not known.any():
-            return outputs.sum() * 0
-        found, wanted = outputs[known], truth[known]
+        found, expected = outputs[known], truth[known]
         of_entry = None
         if weight is not None:
-            of_entry = weight[known.nonzero()[:, 1], wanted.long()]
-        return binary_cross_entropy_with_logits(found, wanted, weight=of_entry)
+            of_entry = weight[known.nonzero()[:, 1], expected.long()]
+        loss = binary_cross_entropy_with_logits(found, expected, weight=of_entry)
+        return zero_without(known, loss, outputs)
 
     def decode(self, outputs: Tensor) -> Tensor:
         return outputs.sigmoid()

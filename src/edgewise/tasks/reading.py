@@ -32,9 +32,9 @@ def find_task(
     table.require(*names)
     if len(set(names)) < len(names):
         raise EdgewiseError(f"a target is named twice in {preview(names)}; name each once")
+    refuse_empty(table, names)
     chosen = wanted
     if wanted == "auto":
-        refuse_empty(table, names)
         for name in names:
             if holds_words(table, name) and name not in categories:
                 _refuse_slips(table, name)

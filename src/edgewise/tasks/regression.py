@@ -13,7 +13,7 @@ from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import TrainingSettings
 from edgewise.data.columns import scale_of
 from edgewise.data.tables import Table
-from edgewise.tasks.base import Columnar
+from edgewise.tasks.base import Columnar, zero_without
 from edgewise.tasks.metrics import Metrics, regression_metrics
 from edgewise.tasks.reading import holds_words, refuse_empty
 from edgewise.tasks.records import Group, ValuePairs, ValueStatistics, WorstError
@@ -75,11 +75,10 @@ class Regression(Columnar):
 
     def loss(self, outputs: Tensor, truth: Tensor, weight: Tensor | None = None) -> Tensor:
         known = self.known(truth)
-        if not known.any():
-            return outputs.sum() * 0
-        found, wanted, columns = outputs[known], truth[known], known.nonzero()[:, 1]
+        found, expected, columns = outputs[known], truth[known], known.nonzero()[:, 1]
         center, scale = self._scaling(found)
-        return (found - (wanted - center[columns]) / scale[columns]).square().mean()
+        loss = (found - (expected - center[columns]) / scale[columns]).square().mean()
+        return zero_without(known, loss, outputs)
 
     def decode(self, outputs: Tensor) -> Tensor:
         center, scale = self._scaling(outputs)
@@ -103,6 +102,8 @@ class Regression(Columnar):
         task = cls(tuple(map(str, content["names"])), center, scale)
         if not len(center) == len(scale) == task.width:
             raise EdgewiseError("a regression needs one center and one scale for each value")
+        if not all(map(math.isfinite, center)) or not all(0 < s < math.inf for s in scale):
+            raise EdgewiseError("a center is not finite, or a scale is not above 0")
         return task
 
     def value_statistics(self, truth: np.ndarray) -> tuple[ValueStatistics, ...]:

@@ -32,7 +32,7 @@ class Fitting:
 
     @property
     def best(self) -> Epoch | None:
-        """The epoch whose weights count: of the lowest validation loss, or the last one."""
+        """The epoch whose weights are kept: of the lowest validation loss, or the last one."""
         if not len(self.trainer.split.validation):
             return self.history[-1] if self.history else None
         return min(self.history, key=lambda epoch: epoch.validation_loss, default=None)

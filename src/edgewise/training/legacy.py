@@ -11,7 +11,7 @@ UNITS_0_1 = {"nodes": "node", "molecules": "graph"}
 # What version 0.1 did where there is a setting today.
 _IMPLIED = {
     "nodes": {"fit_on": "all", "head": "layer"},
-    "molecules": {"fit_on": "all", "head": "linear"},
+    "molecules": {"head": "linear"},
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from edgewise.core.devices import find_device
-from edgewise.core.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError, NotRegistered
 from edgewise.core.files import inside, write_atomically
 from edgewise.core.manifest import check_manifest, write_manifest
 from edgewise.core.registries import UNITS
@@ -24,7 +24,11 @@ from edgewise.units.base import Problem, Unit
 
 FORMAT = "edgewise model 2"
 _SHAPE = {
-    **{"format": str, "features": int, "channels": int, "members": int, "task": {str: object}},
+    **{"format": str, "features": int, "channels": int, "members": int},
+    "task": {
+        **{"kind": str, "names": [str], "classes": Maybe([str])},
+        **{"center": Maybe([float]), "scale": Maybe([float])},
+    },
     **{"unit": Maybe(str), "settings": Maybe({str: {str: object}})},
     **{"kind": Maybe(str), "recipe": Maybe({str: object})},  # of version 0.1
 }
@@ -81,7 +85,7 @@ class Predictor:
 
     @torch.no_grad()
     def embeddings(self, data: Any, rows: np.ndarray | None = None) -> np.ndarray:
-        """Rows, all unless told, as the last layer of the first member meets them."""
+        """Embeddings of rows (by default of all): the input of the first member's last layer."""
         batches = self._data(data)
         chosen = torch.arange(len(batches)) if rows is None else torch.from_numpy(rows)
         model = self.members[0].to(batches.device).eval()
@@ -166,6 +170,8 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
             raise EdgewiseError("its widths make no sense")
     except FileNotFoundError as error:
         raise EdgewiseError(f"{folder} holds no model{_cure(folder)}") from error
+    except NotRegistered as error:
+        raise EdgewiseError(f"{place}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise EdgewiseError(
             f"{place} is not a saved model ({reason_of(error)}); train it again"
@@ -176,9 +182,14 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
         if has_encoder:
             check_manifest(folder, [unit.encoder_file])
     encoder = unit.load_encoder(inside(folder, unit.encoder_file))
-    # On no device, so that nothing is allocated before the sizes are known to be those of the file.
-    with torch.device("meta"):
-        model = unit.network(widths[0], task.width, widths[1], settings)
+    try:
+        # On no device: nothing is allocated before the sizes are known to be those of the file.
+        with torch.device("meta"):
+            model = unit.network(widths[0], task.width, widths[1], settings)
+    except (RuntimeError, TypeError, OverflowError, ValueError) as error:
+        raise EdgewiseError(
+            f"{place} is not a saved model (no network has its sizes); train it again"
+        ) from error
     members = load_members(inside(folder, "model.safetensors"), model, content["members"])
     found = Predictor(unit, settings, task, *widths, members, encoder)
     return found.on(device) if device else found

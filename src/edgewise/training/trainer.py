@@ -63,9 +63,10 @@ class Trainer:
                 self._set_learning_rate((epoch - 1) * steps + number, steps * training.epochs)
                 loss = self._step(self.model(batch), self.truth[rows.to(self.truth.device)])
                 losses.append((len(rows), loss))
+        # Read when all is done: a device need not be waited for in between.
         if len(losses) == 1:
-            return losses[0][1]
-        return sum(count * loss for count, loss in losses) / len(self.split.train)
+            return float(losses[0][1])
+        return sum(count * float(loss) for count, loss in losses) / len(self.split.train)
 
     def _set_learning_rate(self, step: int, steps: int) -> None:
         """By the number of the step alone, so that a run that is resumed needs no state."""
@@ -74,14 +75,14 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = factor * training.learning_rate
 
-    def _step(self, outputs: Tensor, truth: Tensor) -> float:
+    def _step(self, outputs: Tensor, truth: Tensor) -> Tensor:
         loss = self.task.loss(outputs, truth, self.weight)
         self.optimizer.zero_grad()
         loss.backward()
         if self.settings.training.clip > 0:
             clip_grad_norm_(self.model.parameters(), self.settings.training.clip)
         self.optimizer.step()
-        return float(loss.detach())
+        return loss.detach()
 
     def validate(self) -> tuple[float, float]:
         """Loss and headline metric of the validation rows."""

@@ -56,11 +56,11 @@ def load_members(path: Path, like: Network, count: int) -> tuple[Network, ...]:
                 "place; train again"
             )
         for name, (shape, dtype) in mine.items():
-            wanted = expected[name]
-            if shape != list(wanted.shape) or dtype != wanted.dtype:
+            needed = expected[name]
+            if shape != list(needed.shape) or dtype != needed.dtype:
                 raise EdgewiseError(
                     f"{path}: {name} is {dtype}{shape}, but model.json asks for "
-                    f"{wanted.dtype}{list(wanted.shape)}; train again"
+                    f"{needed.dtype}{list(needed.shape)}; train again"
                 )
     tensors: dict[str, dict[str, Tensor]] = {number: {} for number in numbers}
     for name, tensor in read_tensors(path).items():

@@ -1,4 +1,4 @@
-"""Search for settings that do well on the validation part. Needs Optuna."""
+"""Search for settings that do well on the validation set. Needs Optuna."""
 
 from edgewise.core.errors import missing_extra
 

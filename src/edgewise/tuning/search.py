@@ -13,7 +13,7 @@ import optuna
 from optuna.trial import TrialState
 
 from edgewise.core.config import write_config
-from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.errors import EdgewiseError, out_of_memory, preview
 from edgewise.core.files import alone_in, write_atomically
 from edgewise.core.settings import Settings
 from edgewise.data.sources import Source
@@ -43,14 +43,14 @@ def tune(
     on_trial: OnTrial = lambda trial, so_far: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Tuned:
-    """Search for the settings with the best score on the validation part.
+    """Search for the settings with the best score on the validation set.
 
     The first trial is ``base`` itself. The folder holds what was found after every trial:
     ``best.toml``, settings for ``edgewise train --config``, and ``trials.csv``. The same call
     continues a search that was stopped or killed, and draws what it would have drawn.
 
     Args:
-        source: The data. Their test part is not looked at.
+        source: The data. Their test set is not looked at.
         unit: What a row of them is.
         base: Settings that every trial starts from.
         fixed: Names of settings that are not searched.
@@ -74,7 +74,7 @@ def tune(
     opened = unit.open(source, base, progress)
     if not len(opened.problem.split.validation):
         raise EdgewiseError(
-            "no row with a known target is left for validation, so settings cannot be told apart; "
+            "no row with a known target is left for validation, so settings cannot be compared; "
             "choose another --split"
         )
     with alone_in(Path(folder), "search"), quiet_optuna():
@@ -155,7 +155,7 @@ class _Search:
         except EdgewiseError as error:
             reason = str(error)
         except (MemoryError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            if not out_of_memory(error):
                 raise
             reason = "there was not enough memory; fix a smaller hidden, or layer = conv"
         trial.set_user_attr("epochs", len(history))
@@ -221,7 +221,7 @@ class _Search:
                         raise optuna.TrialPruned
             if best is None:
                 raise EdgewiseError(
-                    f"the validation part is too small for a {self.task.headline}; choose another "
+                    f"the validation set is too small for a {self.task.headline}; choose another "
                     "--split"
                 )
             values.append(best)

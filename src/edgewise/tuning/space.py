@@ -52,7 +52,7 @@ class Searched:
         return (taken or not of_layer) and self.when(settings.model)
 
 
-# In the order in which they are drawn: what comes later may hang on what came before.
+# In the order in which they are drawn: what comes later may depend on what came before.
 SPACE = (
     Searched("layer", ("conv", "attention"), when=lambda model: model.normalize != "gcn"),
     # Not gcn, which attention does not have.

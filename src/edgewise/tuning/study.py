@@ -1,7 +1,6 @@
 """The folder of a search: what it is for, and its journal."""
 
 import json
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,66 +10,56 @@ from typing import Any
 
 import optuna
 from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.files import write_atomically
+from edgewise.core.files import inside, write_atomically
+from edgewise.core.schema import read_json
 from edgewise.core.settings import Settings
 from edgewise.data.sources import Source
 from edgewise.tasks.base import Task
 from edgewise.training.legacy import UNITS_0_1, settings_0_1
+from edgewise.training.weights import reason_of
+from edgewise.tuning.journal import Journal, check_study, mend_journal
 from edgewise.tuning.space import Searched
 
 FORMAT, FORMAT_0_1 = "edgewise tune 2", "edgewise tune 1"
-
-
-class _Journal(JournalFileBackend):
-    """Lines of JSON that only their own process writes, see :func:`edgewise.core.files.alone_in`.
-
-    Optuna's own lock files outlive a killed process, and its waiting for the disk at every line
-    would take as long as an epoch. What a killed process wrote is in the file without it.
-    """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(str(path))
-        self.path = path
-
-    def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        with self.path.open("ab") as stream:
-            stream.write("".join(json.dumps(log) + "\n" for log in logs).encode("utf-8"))
+_SHAPE = {
+    **{"format": str, "data": {"sha256": str}, "settings": {str: object}},
+    "searched": {str: [(str, bool, float, None)]},
+}
 
 
 def open_study(folder: Path, task: Task, base: Settings) -> optuna.Study:
     """The study in a folder's journal, which is lines of JSON; a new one if there is none."""
-    path = folder / "journal.jsonl"
+    path = inside(folder, "journal.jsonl")
+    direction = "minimize" if task.lower_is_better else "maximize"
     # One epoch of bad luck should end no trial, and the first ones tell little.
     pruner = optuna.pruners.MedianPruner(
         n_warmup_steps=min(base.training.patience, base.training.epochs) // 4
     )
     try:
         if path.exists():
-            whole, end, _ = path.read_bytes().rpartition(b"\n")
-            os.truncate(path, len(whole + end))  # a line that was cut short would spoil the next
-            for line in whole.splitlines():
-                json.loads(line)  # Optuna would find a bad last line only after the next trial
-        return optuna.create_study(
-            storage=JournalStorage(_Journal(path)),
+            mend_journal(path)
+        study = optuna.create_study(
+            storage=JournalStorage(Journal(path)),
             pruner=pruner,
             study_name="edgewise",
-            direction="minimize" if task.lower_is_better else "maximize",
+            direction=direction,  # type: ignore[arg-type]
             load_if_exists=True,
         )
-    except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
+        check_study(study, direction)
+    except Exception as error:  # whatever Optuna stumbles over
         raise EdgewiseError(
-            f"{path} cannot be used ({error}); search again with another --out"
+            f"{path} cannot be used ({reason_of(error)}); search again with another --out"
         ) from error
+    return study
 
 
 def check_purpose(
     folder: Path, source: Source, base: Settings, repeats: int, space: list[Searched]
 ) -> None:
     """Write down what a new folder is for; refuse to mix two searches in one."""
-    path, source, checksum = folder / "study.json", source.absolute(), source.checksum()
+    path, source, checksum = inside(folder, "study.json"), source.absolute(), source.checksum()
     among = {s.name: s.among if isinstance(s.among, tuple) else astuple(s.among) for s in space}
     # What differs from the defaults: a setting that is added later changes nothing.
     settings = {**base.differences(), "repeats": repeats}
@@ -81,14 +70,14 @@ def check_purpose(
         "searched": among,
     }
     if not path.exists():
-        strangers = [p.name for p in folder.iterdir() if not p.name.startswith((".lock", ".part-"))]
-        if strangers:
+        unknown = [p.name for p in folder.iterdir() if not p.name.startswith((".lock", ".part-"))]
+        if unknown:
             raise EdgewiseError(
-                f"{folder} exists already and holds {preview(strangers)}; choose another --out"
+                f"{folder} exists already and holds {preview(unknown)}; choose another --out"
             )
         write_atomically(path, json.dumps(purpose, indent=1))
     try:
-        before = json.loads(path.read_text(encoding="utf-8"))
+        before = read_json(path, _SHAPE)
         data, old, searched = before["data"]["sha256"], before["settings"], before["searched"]
         if before["format"] == FORMAT_0_1:
             old = _differences_0_1(old, source)
@@ -108,9 +97,12 @@ def check_purpose(
             "choose another --out"
         )
     if changed or searched != json.loads(json.dumps(among)):
+        cure = "repeat them"
+        if changed == ["fit_on"] and before["format"] == FORMAT_0_1:
+            cure = "version 0.1 learnt columns from all rows, so --fit-on all goes on with it"
         raise EdgewiseError(
-            f"{folder} was made with other settings ({preview(changed or list(among))}); repeat "
-            "them, or choose another --out"
+            f"{folder} was made with other settings ({preview(changed or list(among))}); {cure}, "
+            "or choose another --out"
         )
 
 

@@ -10,6 +10,7 @@ import optuna
 from optuna.trial import TrialState
 
 from edgewise.core.settings import Settings
+from edgewise.core.spreadsheet import inert
 from edgewise.tasks.base import Task
 
 KILLED = "its process was killed"
@@ -84,7 +85,9 @@ def as_csv(so_far: Tuned) -> str:
     writer.writerow(["number", "state", "value", *so_far.names, "epochs", "seconds", "reason"])
     for t in so_far.trials:
         settings = [t.settings.get(name) for name in so_far.names]
-        writer.writerow([t.number, t.state, t.value, *settings, t.epochs, t.seconds, t.reason])
+        writer.writerow(
+            [t.number, t.state, t.value, *settings, t.epochs, t.seconds, inert(t.reason)]
+        )
     return text.getvalue()
 
 

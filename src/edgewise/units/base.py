@@ -52,6 +52,7 @@ class Opened:
     problem: Problem
     notes: tuple[str, ...]
     invalid: tuple[InvalidRow, ...] = ()  # rows that could not be read
+    notices: tuple[str, ...] = ()  # sentences on what may make the scores mean less
 
 
 @runtime_checkable
@@ -134,6 +135,10 @@ class Unit:
         """A line for each column of the data, for people: what it was read as."""
         return []
 
+    def summarised_columns(self, problem: Problem) -> str:
+        """One line on all columns of the data: what each was read as."""
+        return ""
+
     def row_columns(self, problem: Problem) -> Columns:
         """The columns that name the rows."""
         return {"id": list(problem.data.ids)}
@@ -165,7 +170,9 @@ def resolve(
     if certain:
         layer = LAYERS[settings.model.layer]
         name = settings.model.layer
-        refuse_foreign(given, "source", source.settings, f"{source} is {source.described}")
+        # A file that says them all also says what follows from the data.
+        said = [k for k, v in given.items() if k not in source.implied or v != source.implied[k]]
+        refuse_foreign(said, "source", source.settings, f"{source} is {source.described}")
         refuse_foreign(given, "unit", unit.settings, f"what is predicted are {unit.plural}")
         refuse_foreign(given, "layer", layer.settings, f"the layer {name} does not take it")
         # Which task it is may only be known when the data are read.

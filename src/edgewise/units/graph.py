@@ -14,6 +14,7 @@ from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.registries import FEATURIZERS
 from edgewise.core.settings import Settings
 from edgewise.data.chemistry import MoleculeCodes, read_smiles
+from edgewise.data.duplicates import duplicate_groups, duplicate_notices
 from edgewise.data.featurizers import Featurizer, load_featurizer, pack
 from edgewise.data.molecule_splits import scaffold_split, split_by_column, split_by_file
 from edgewise.data.molecule_tables import MoleculeTable, left_out, read_structures, smiles_column
@@ -58,7 +59,10 @@ class GraphUnit(Unit):
             notes.append(left_out(invalid, len(rows)))
         split = _split(settings, task, truth, rows, codes)
         problem = molecule_problem(codes, task, truth, split, settings)
-        return Opened(problem, (str(problem.data), *notes), invalid)
+        parts = {name: part.numpy() for name, part in problem.split.parts().items()}
+        groups = duplicate_groups(codes)
+        notices = duplicate_notices(groups, codes.smiles, parts, truth.numpy())
+        return Opened(problem, (str(problem.data), *notes), invalid, tuple(notices))
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         readout = GraphReadout(settings.model.pooling)
@@ -130,9 +134,13 @@ class GraphUnit(Unit):
 def molecule_problem(
     codes: MoleculeCodes, task: Task, truth: Tensor, split: Split, settings: Settings
 ) -> Problem:
-    """Molecules that were read already; the featuriser is learnt from the training part alone."""
+    """Molecules that were read already; the featuriser is learnt from the training set alone."""
     if settings.model.directed:
         raise EdgewiseError("bonds have no direction; set directed = false for molecules")
+    if settings.model.head == "layer":
+        raise EdgewiseError(
+            "head = layer gives outputs for nodes, not for graphs; set head = linear"
+        )
     refuse_task_settings(task, settings)
     split = known_rows(split, task, truth)
     kind = FEATURIZERS[settings.model.featurizer]

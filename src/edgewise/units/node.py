@@ -19,12 +19,13 @@ from edgewise.data.sources import GraphInput, Source
 from edgewise.data.splits import Split, load_split
 from edgewise.data.tables import Table
 from edgewise.graphs.channels import is_symmetric
-from edgewise.graphs.graph import Graph
+from edgewise.graphs.graph import Graph, single_precision
 from edgewise.graphs.whole_graph import WholeGraph
 from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.tasks.base import Task
 from edgewise.tasks.reading import find_label_task, find_task
 from edgewise.units.base import Opened, Predicted, Predicts, Problem, Show, Tell, Unit, known_rows
+from edgewise.units.node_notices import columns_line, graph_notices, table_notices
 from edgewise.units.splitting import drawn_split, is_file
 from edgewise.units.task_settings import refuse_task_settings
 
@@ -42,13 +43,15 @@ class NodeUnit(Unit):
         found = source.read_graph(settings.data)
         if found.graph is None:
             return self._open_tables(found, settings)
-        graph = found.graph
+        graph = single_precision(found.graph)
         if graph.y is None:
             raise EdgewiseError("the graph has no labels to learn from; save it with y")
         task, truth = find_label_task(found.label, graph.y, graph.class_names, settings.data.task)
         split = _split(settings, task, truth, None)
         problem, notes = node_problem(graph, task, truth, split, settings)
-        return Opened(problem, (str(graph), *found.notes, *notes))
+        notices = graph_notices(graph, task, truth)
+        told = (str(graph), *_rounded(found.graph, graph), *found.notes, *notes)
+        return Opened(problem, told, notices=notices)
 
     def _open_tables(self, found: GraphInput, settings: Settings) -> Opened:
         nodes, edges = found.nodes, found.edges
@@ -65,7 +68,8 @@ class NodeUnit(Unit):
         unlabelled = len(truth) - len(task.labelled_rows(truth))
         notes.append(str(replace(read, unlabelled=unlabelled)))
         problem, decided = node_problem(graph, task, truth, split, settings, reader)
-        return Opened(problem, (str(graph), *notes, *decided))
+        notices = table_notices(nodes, edges, reader, task, truth)
+        return Opened(problem, (str(graph), *notes, *decided), notices=notices)
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         model = settings.model
@@ -119,7 +123,7 @@ class NodeUnit(Unit):
         found = source.read_graph(model.settings.data)
         task = model.task
         if found.graph is not None:
-            graph = found.graph
+            graph = single_precision(found.graph)
             if graph.y is None:
                 return graph, None
             try:
@@ -134,7 +138,7 @@ class NodeUnit(Unit):
         assert found.nodes is not None
         assert found.edges is not None
         graph, notes = model.encoder.read(found.nodes, found.edges)
-        if notes.mended:
+        if notes.changed:
             tell(str(notes))
         if not all(name in found.nodes.columns for name in task.names):
             return graph, None
@@ -151,6 +155,10 @@ class NodeUnit(Unit):
             f"{column.name}: {type(column).__name__.lower()}, {len(column.outputs)} wide"
             for column in (*reader.features, *reader.channels)
         ]
+
+    def summarised_columns(self, problem: Problem) -> str:
+        reader = problem.encoder
+        return columns_line(reader) if isinstance(reader, GraphReader) else ""
 
     def load_encoder(self, path: Path) -> GraphReader | None:
         # The labels that version 0.1 kept there are the task's today.
@@ -182,6 +190,11 @@ def node_problem(
         notes.append(
             "every edge has a reverse edge with the same values, so there is no direction to "
             "learn from; --no-directed makes one channel of each column, in place of three"
+        )
+    if model.directed and model.reciprocal != "auto":
+        raise EdgewiseError(
+            f"reciprocal = {model.reciprocal} joins the two directions between two nodes, which "
+            "directed = true keeps apart; set directed = false, or leave it out"
         )
     if not model.directed and model.reciprocal == "auto":
         join = "max" if symmetric else "sum"
@@ -231,6 +244,13 @@ def _learnt_reader(
         duplicates=data.duplicates,
         rows=None if data.fit_on == "all" else split.train.numpy(),
     )
+
+
+def _rounded(found: Graph, read: Graph) -> list[str]:
+    if found is read:
+        return []
+    kinds = sorted({str(t.dtype).removeprefix("torch.") for t in (found.x, found.channels)})
+    return [f"the graph's numbers ({', '.join(kinds)}) are read as float32"]
 
 
 def _guessed_target(table: Table) -> str:

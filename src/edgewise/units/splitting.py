@@ -52,6 +52,6 @@ def drawn_split(settings: Settings, task: Task, truth: Tensor, others: Sequence[
 
 
 def split_seed(settings: Settings) -> int:
-    """The seed of the split, which is that of the training unless told."""
+    """The seed of the split, by default that of the training."""
     own = settings.split.split_seed
     return settings.training.seed if own is None else own

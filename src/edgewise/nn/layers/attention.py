@@ -17,15 +17,17 @@ from edgewise.kernels.dropout import draw_key, drop_twice
 from edgewise.kernels.hub_attention import hub_attention
 from edgewise.kernels.products import product
 from edgewise.kernels.scores import entry_scores
+from edgewise.nn.eager import eager
 from edgewise.nn.layers.base import ChannelLayer, mapped
 from edgewise.nn.layers.layer import LayerShape
 from edgewise.nn.normalization import symmetric_values
 from edgewise.nn.operators import DoublyStochastic, Operator, SparseOperator
 
-# Forming E costs its two-step paths, walking past its hubs the links times the width. Measured on
-# Cora, CiteSeer and PubMed, with 6 to 14 paths a link: at 16 columns and more they are quicker
-# formed, by a factor of 1.4 to 3.7, at 6 or 7 there is less between the two, at 3 they are quicker
-# walked; at 6 or 7 columns, 48 and 91 paths are quicker walked.
+# Forming E costs its two-step paths, walking along its factor the links times the width. Measured
+# on Cora, CiteSeer and PubMed, with 6 to 14 paths a link: at 16 columns and more they are quicker
+# formed, by a factor of 1.4 to 3.7 (1.9 to 2.5 with dropout at 64 columns), at 6 or 7 there is less
+# between the two, at 3 they are quicker walked; at 6 or 7 columns, 48 and 91 paths are quicker
+# walked.
 FORMED_PATHS = 0.9
 
 
@@ -145,6 +147,7 @@ class ChannelAttention(ChannelLayer):
     def operator(self, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int) -> Operator:
         return super().operator(edge_index, edge_attr, num_nodes).repeat_channels(self.heads)
 
+    @eager
     def forward(
         self,
         x: Features,
@@ -159,7 +162,7 @@ class ChannelAttention(ChannelLayer):
 
     def propagate(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """The layer along edges that are an operator already."""
-        return self.biased(self.unbiased(x, edges))
+        return self.add_bias(self.unbiased(x, edges))
 
     def unbiased(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """As :meth:`propagate`, without the bias."""
@@ -204,7 +207,7 @@ class ChannelAttention(ChannelLayer):
     def adapt(self, x: Features, edges: Operator) -> tuple[Float[Tensor, "nodes out"], Operator]:
         """As :meth:`propagate`, and the adapted edges beside it."""
         out, adapted = self.adapt_unbiased(x, edges)
-        return self.biased(out), adapted
+        return self.add_bias(out), adapted
 
     def adapt_unbiased(
         self, x: Features, edges: Operator

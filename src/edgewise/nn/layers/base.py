@@ -21,6 +21,15 @@ def mapped(x: Features, weight: Float[Tensor, "features out"]) -> Float[Tensor, 
     return x @ weight if isinstance(x, SparseFeatures) else linear(x, weight.t().contiguous())
 
 
+def check_type(x: Features, weight: Tensor) -> None:
+    """Refuse features that are not of the type of the weights they meet."""
+    if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
+        given, needed = (str(t).removeprefix("torch.") for t in (x.dtype, weight.dtype))
+        raise EdgewiseError(
+            f"x is {given}, but this layer's weights are {needed}; use x.to(torch.{needed})"
+        )
+
+
 class ChannelLayer(Layer):
     """What both layers share: the way from raw channels to an operator, and the output's form."""
 
@@ -115,11 +124,7 @@ class ChannelLayer(Layer):
                 f"x has shape {list(x.shape)}, but this layer was made for "
                 f"in_channels={self.in_channels}"
             )
-        if x.dtype != self.weight.dtype and not torch.is_autocast_enabled(x.device.type):
-            given, needed = (str(t).removeprefix("torch.") for t in (x.dtype, self.weight.dtype))
-            raise EdgewiseError(
-                f"x is {given}, but this layer's weights are {needed}; use x.to(torch.{needed})"
-            )
+        check_type(x, self.weight)
         if edges.shape[0] != len(x) or edges.channels != channels:
             raise EdgewiseError(
                 f"the edges join {edges.shape[0]} nodes in {edges.channels} channel(s), but "
@@ -130,7 +135,7 @@ class ChannelLayer(Layer):
         """The channels side by side, or their mean."""
         return out.flatten(1) if self.concat else out.mean(1)
 
-    def biased(self, out: Float[Tensor, "nodes joined"]) -> Float[Tensor, "nodes joined"]:
+    def add_bias(self, out: Float[Tensor, "nodes joined"]) -> Float[Tensor, "nodes joined"]:
         """The joined channels, with the bias."""
         return out if self.bias is None else out + self.bias
 

@@ -3,8 +3,10 @@
 from jaxtyping import Float
 from torch import Tensor
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import ModelSettings
 from edgewise.graphs.features import Features
+from edgewise.nn.eager import eager
 from edgewise.nn.layers.base import ChannelLayer, mapped
 from edgewise.nn.layers.layer import LayerShape
 from edgewise.nn.operators import Operator
@@ -58,9 +60,15 @@ class ChannelConv(ChannelLayer):
 
     @classmethod
     def build(cls, shape: LayerShape, settings: ModelSettings) -> "ChannelConv":
+        if settings.heads > 1:
+            raise EdgewiseError(
+                f"heads = {settings.heads}, but a convolution has none; set layer = attention or "
+                "heads = 1"
+            )
         widths = shape.in_channels, shape.out_channels, shape.edge_channels
         return cls(*widths, settings.normalize, concat=not shape.is_head)
 
+    @eager
     def forward(
         self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None
     ) -> Float[Tensor, "nodes out"]:
@@ -71,7 +79,7 @@ class ChannelConv(ChannelLayer):
 
     def propagate(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """The layer along edges that are an operator already."""
-        return self.biased(self.unbiased(x, edges))
+        return self.add_bias(self.unbiased(x, edges))
 
     def unbiased(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """As :meth:`propagate`, without the bias."""

@@ -23,24 +23,23 @@ class LayerShape:
 
 
 class Layer(nn.Module):
-    """A layer of a network, in PyG's manner: ``layer(x, edge_index, edge_attr)``.
+    """A layer of a network, with PyG's signature: ``layer(x, edge_index, edge_attr)``.
 
-    A layer of your own says which settings of the model it takes, builds itself from a
-    :class:`LayerShape`, and computes:
+    A layer of your own has a constructor and computes; see docs/extending.md:
 
-        >>> class MeanLayer(Layer):
-        ...     def __init__(self, in_channels, out_channels):
+        >>> class SumLayer(Layer):
+        ...     def __init__(self, in_channels, out_channels, edge_channels):
         ...         super().__init__()
-        ...         self.linear, self.out_width = nn.Linear(in_channels, out_channels), out_channels
-        ...     @classmethod
-        ...     def build(cls, shape, settings):
-        ...         return cls(shape.in_channels, shape.out_channels)
+        ...         self.linear = nn.Linear(in_channels, out_channels)
         ...     def forward(self, x, edge_index, edge_attr):
         ...         out = x.new_zeros(x.shape).index_add(0, edge_index[1], x[edge_index[0]])
         ...         return self.linear(x + out)
 
-    ``edge_attr`` holds non-negative channels, with direction encoded as the settings say. The
-    methods below are for layers that prepare their edges once or pass them on changed.
+    ``edge_attr`` holds non-negative channels, with direction encoded as the settings say. A layer
+    that takes settings of the model names them in ``settings``, and builds itself in
+    :meth:`build`; one whose nodes are not ``out_channels`` wide on the way out says so in
+    ``out_width``. The other methods are for layers that prepare their edges once, or pass them on
+    changed.
     """
 
     settings: ClassVar[frozenset[str]] = frozenset()  # of the model, that are this layer's to take
@@ -51,8 +50,13 @@ class Layer(nn.Module):
 
     @classmethod
     def build(cls, shape: LayerShape, settings: ModelSettings) -> "Layer":
-        """The layer for its place in a network."""
-        raise NotImplementedError(f"{cls.__name__} needs the class method build(shape, settings)")
+        """The layer for its place in a network: ``cls(in_channels, out_channels, edge_channels)``
+        unless a layer does otherwise.
+        """
+        make: Any = cls
+        layer: Layer = make(shape.in_channels, shape.out_channels, shape.edge_channels)
+        layer.out_width = getattr(layer, "out_width", shape.out_channels)
+        return layer
 
     @property
     def deferred_bias(self) -> Tensor | None:

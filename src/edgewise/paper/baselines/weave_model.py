@@ -118,8 +118,8 @@ class WeaveModule(nn.Module):
         return atoms, relu(self.new_pair(along))
 
     def _of_ends(self, x: Tensor, ends: Tensor) -> Tensor:
-        # One half of the matrix meets the one end, the other half the other. An atom is in many
-        # pairs, so both products are taken per atom, not per pair.
+        # Each half of the matrix multiplies one of the two ends. An atom is in many pairs,
+        # so both products are taken per atom, not per pair.
         left, right = self.atoms_to_pair.weight.chunk(2, dim=1)
         as_first, as_second = x @ left.T + self.atoms_to_pair.bias, x @ right.T
         one, other = ends
@@ -153,7 +153,7 @@ def memberships(x: Float[Tensor, "atoms width"]) -> Float[Tensor, "atoms bins wi
 
 
 class AtomNorm(nn.BatchNorm1d):
-    """Batch normalisation that takes a lone atom by the running statistics; it has no spread."""
+    """Batch normalisation that takes a lone atom by the running statistics; it has no variance."""
 
     def forward(self, x: Tensor) -> Tensor:
         if self.training and len(x) == 1:

@@ -43,13 +43,13 @@ def predictions_content(given: PanelInput) -> dict[str, Any]:
             note = f"No {results.judged} row has a known {pairs.name}."
             targets.append(DrawnTarget(pairs.name, note=note))
             continue
-        told = ", ".join(
+        summary = ", ".join(
             f"{METRICS[m]} {metric(m, scores[pairs.name].get(m))}"
             for m in task.output_metrics
             if m != "rows"
         )
         shown = None if results.judged == "train" else train
-        against = _against(pairs, shown, k, results.judged, told)
+        against = _against(pairs, shown, k, results.judged, summary)
         targets.append(DrawnTarget(pairs.name, (against, _errors(pairs, k))))
     several = len(judged) > 1
     return {
@@ -63,7 +63,7 @@ def predictions_content(given: PanelInput) -> dict[str, Any]:
 
 
 def _against(
-    judged: ValuePairs, train: ValuePairs | None, place: int, subset: str, told: str
+    judged: ValuePairs, train: ValuePairs | None, place: int, subset: str, summary: str
 ) -> CaptionedFigure:
     drawn, axes = figure(height=3.7)
     keys = [Key("series-0", "dot", subset)]
@@ -89,8 +89,8 @@ def _against(
     axes.set_xlabel("observed")
     axes.set_ylabel("predicted")
     rows = len(judged.rows)
-    label = f"Predicted against observed {judged.name} of {count(rows, 'row')}: {told}"
-    notes = [told]
+    label = f"Predicted against observed {judged.name} of {count(rows, 'row')}: {summary}"
+    notes = [summary]
     if len(some) < rows:
         notes.append(f"{len(some):,} of {rows:,} rows are drawn.")
     picture = chart(drawn, f"against-{place}", label)
@@ -109,9 +109,9 @@ def _errors(pairs: ValuePairs, place: int) -> CaptionedFigure:
     axes.grid(axis="x", visible=False)
     axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     mean, half = float(error.mean()), float(np.median(np.abs(error)))
-    told = f"Mean error {number(mean)}; median absolute error {number(half)}."
-    picture = chart(drawn, f"errors-{place}", f"Histogram of the errors of {pairs.name}. {told}")
-    return CaptionedFigure("Errors", picture, notes=[told])
+    summary = f"Mean error {number(mean)}; median absolute error {number(half)}."
+    picture = chart(drawn, f"errors-{place}", f"Histogram of the errors of {pairs.name}. {summary}")
+    return CaptionedFigure("Errors", picture, notes=[summary])
 
 
 PREDICTIONS = Panel("predictions", "Predictions", predictions_content, "predictions.html.jinja")

@@ -21,19 +21,19 @@ def errors_content(given: PanelInput) -> dict[str, Any]:
     results = given.results
     errors = worst_errors(results)
     if not errors:
-        told = f"None: every {results.judged} row is predicted correctly."
-        return {"text": told, "template": ""}
-    told = f"The {len(errors)} {results.judged} rows with the largest errors."
+        text = f"None: every {results.judged} row is predicted correctly."
+        return {"text": text, "template": ""}
+    text = f"The {len(errors)} {results.judged} rows with the largest errors."
     if results.task.error_is_probability:
-        told = f"The {len(errors)} wrong {results.judged} predictions of the highest probability."
+        text = f"The {len(errors)} wrong {results.judged} predictions of the highest probability."
     if len(errors) == 1:
-        told = f"The only wrong {results.judged} prediction."
+        text = f"The only wrong {results.judged} prediction."
     if results.std is not None:
-        told += " Behind ±, the standard deviation over the members."
+        text += " Behind ±, the standard deviation over the members."
     problem = None if given.opened is None else given.opened.problem
     facts = [_facts(results, error) for error in errors]
     shown = given.unit.error_content(errors, facts, results.ids, results.truth, problem)
-    return {"text": told, "template": given.unit.template, **shown}
+    return {"text": text, "template": given.unit.template, **shown}
 
 
 def _facts(results: RunResults, error: WorstError) -> list[tuple[str, str]]:

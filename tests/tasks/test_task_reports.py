@@ -6,19 +6,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from edgewise.report.task_views import (
-    TASK_VIEWS,
-    ClassificationView,
-    MultilabelView,
-    RegressionView,
-)
 
-from edgewise.report import task_records, task_views
+from edgewise.core.registries import TASKS
 from edgewise.report.panels import PANELS
+from edgewise.tasks import records
+from edgewise.tasks.base import Prediction, Task
+from edgewise.tasks.classification import Classification
+from edgewise.tasks.multilabel import Multilabel
+from edgewise.tasks.records import as_stored
+from edgewise.tasks.regression import Regression
 
-CLASSES = ClassificationView(("kind",), ("a", "b", "c"))
-LABELS = MultilabelView(("x", "y"))
-VALUES = RegressionView(("u", "v"))
+CLASSES = Classification(("kind",), ("a", "b", "c"))
+LABELS = Multilabel(("x", "y"))
+VALUES = Regression(("u", "v"))
 
 
 @pytest.fixture
@@ -45,34 +45,36 @@ def values():
     return truth, draw.normal(size=(40, 2)) * (1, 100)
 
 
-def test_the_views_have_the_same_methods_and_panels_that_exist():
-    def methods(view):
+def test_the_tasks_have_the_same_methods_and_panels_that_exist():
+    def methods(task):
         return {
             name: tuple(inspect.signature(method).parameters)
-            for name, method in inspect.getmembers(view, inspect.isfunction)
-            if not name.startswith("_")
+            for name, method in inspect.getmembers(task, inspect.isroutine)
+            if not name.startswith("_") and hasattr(Task, name)
         }
 
-    first, *others = TASK_VIEWS.values()
-    assert all(methods(other) == methods(first) for other in others)
-    for view in TASK_VIEWS.values():
-        assert set(view.panels) <= set(PANELS)
-        assert len(set(view.panels)) == len(view.panels)
+    asked = methods(Task)
+    assert {"worst_errors", "embedding_groups", "read_columns"} <= set(asked)
+    for task in (Task, *(TASKS[name] for name in TASKS)):
+        assert methods(task) == asked
+        assert set(task.panels) <= set(PANELS)
+        assert len(set(task.panels)) == len(task.panels)
 
 
-def test_the_views_need_nothing_but_numpy():
-    allowed = {"collections", "dataclasses", "typing", "numpy", "edgewise.report.task_records"}
-    for module in (task_views, task_records):
-        for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
-            names = [node.module] if isinstance(node, ast.ImportFrom) else []
-            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            assert all(name in allowed or name.split(".")[0] in allowed for name in names)
+def test_what_a_report_is_given_needs_nothing_but_numpy():
+    allowed = {"collections", "dataclasses", "numpy"}
+    found = set()
+    for node in ast.walk(ast.parse(Path(records.__file__).read_text())):
+        names = [node.module] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        found |= {name.split(".")[0] for name in names}
+    assert found <= allowed
 
 
 def test_tasks_are_described_in_the_words_of_the_field():
     assert CLASSES.describe() == "Classification of kind into 3 classes"
     assert LABELS.describe() == "Prediction of 2 binary labels: x, y"
-    many = RegressionView(tuple("abcdef"))
+    many = Regression(tuple("abcdef"))
     assert many.describe() == "Regression of a, b, c, d and 2 more"
 
 
@@ -114,7 +116,7 @@ def test_binary_questions_hold_the_rows_whose_answer_is_known(classes, labels):
 
 
 def test_two_classes_make_one_question_and_a_single_answer_makes_none():
-    two = ClassificationView(("kind",), ("no", "yes"))
+    two = Classification(("kind",), ("no", "yes"))
     predicted = np.array([[0.3, 0.7], [0.6, 0.4]])
     (question,) = two.binary_questions(np.array([1, 0]), predicted)
     assert question.name == "yes"
@@ -218,22 +220,35 @@ def test_values_that_are_all_alike_make_one_group():
 
 def test_columns_of_predictions_are_read_back_with_either_name_of_the_deviation():
     cells = {"true": ("b", "", "a"), "p_a": ("0.25", "1", "0"), "p_b": ("0.5", "0", "1")}
-    view = ClassificationView(("kind",), ("a", "b"))
-    truth, predicted, std = view.read_columns(cells)
+    task = Classification(("kind",), ("a", "b"))
+    truth, predicted, std = task.read_columns(cells)
     assert (truth.tolist(), std) == ([1, -1, 0], None)
     assert predicted.tolist() == [[0.25, 0.5], [1, 0], [0, 1]]
     for name in ("std", "spread"):
-        *_, std = view.read_columns({**cells, name: ("1", "2", "3")})
+        *_, std = task.read_columns({**cells, name: ("1", "2", "3")})
         assert std.tolist() == [[1], [2], [3]]
         cells_2 = {"u_true": ("1", ""), "u_predicted": ("2", "3"), f"u_{name}": ("4", "5")}
-        truth, predicted, std = RegressionView(("u",)).read_columns(cells_2)
+        truth, predicted, std = Regression(("u",)).read_columns(cells_2)
         np.testing.assert_array_equal(truth, [[1], [np.nan]])
         assert (predicted.tolist(), std.tolist()) == ([[2], [3]], [[4], [5]])
+
+
+def test_what_a_task_writes_is_what_it_reads(classes, labels, values):
+    for task, (truth, predicted) in ((CLASSES, classes), (LABELS, labels), (VALUES, values)):
+        truth, mean = (truth if truth.ndim == 1 else as_stored(truth)), as_stored(predicted)
+        alone = task.compared_columns(Prediction(mean, None), truth)
+        *_, std = task.read_columns(alone)
+        assert std is None
+        deviation = as_stored(np.abs(predicted) / 3)
+        written = task.compared_columns(Prediction(mean, deviation), truth)
+        expected = (truth, mean, task.shown_std(mean, deviation))
+        for found, given in zip(task.read_columns(written), expected, strict=True):
+            np.testing.assert_array_equal(found, given)
 
 
 def test_of_an_ensemble_the_deviation_of_the_predicted_class_is_shown():
     predicted = np.array([[0.9, 0.1], [0.2, 0.8]])
     std = np.array([[1.0, 2.0], [3.0, 4.0]])
-    view = ClassificationView(("kind",), ("a", "b"))
-    assert view.shown_std(predicted, std).tolist() == [[1], [4]]
+    task = Classification(("kind",), ("a", "b"))
+    assert task.shown_std(predicted, std).tolist() == [[1], [4]]
     assert LABELS.shown_std(predicted, std) is std
