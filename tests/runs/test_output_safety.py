@@ -106,7 +106,7 @@ def test_the_scrap_of_a_killed_fetch_is_swept_by_the_next(tmp_path, monkeypatch)
     (tmp_path / "freesolv").mkdir()
     (tmp_path / "freesolv" / ".part-0a1b2c3d.edgewise").write_text("half")
     monkeypatch.setattr(store, "_sources", lambda *_: iter(()))
-    with pytest.raises(EdgewiseError, match="could not be had"):
+    with pytest.raises(EdgewiseError, match="is unavailable"):
         store.fetch("freesolv")
     assert not list(tmp_path.rglob(".part-*"))
 

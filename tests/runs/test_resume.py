@@ -140,7 +140,8 @@ def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(
     whole = runs.train(data, tmp_path / "whole", **settings)
     source = find_source([data])
     _, resolved = resolve(source, "default", settings)
-    folder = start_run(tmp_path / "killed", source, resolved, "default", "").folder
+    notices = whole.notices
+    folder = start_run(tmp_path / "killed", source, resolved, "default", "", notices).folder
     draw = random.Random(kind)
     kills = 0
     for _ in range(20):

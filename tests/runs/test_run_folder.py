@@ -25,7 +25,8 @@ def test_what_makes_no_model_leaves_no_folder(graph_folder, tmp_path, made, monk
     monkeypatch.setattr("edgewise.runs.checkpoint.make_trainer", no_model)
     with pytest.raises(EdgewiseError, match="no model"):
         runs.train(str(graph_folder), tmp_path / "run", **SETTINGS)
-    assert not (tmp_path / "run").exists()
+    assert (tmp_path / "run").exists() == made  # a folder that the user made stays
+    assert not made or not list((tmp_path / "run").iterdir())
 
 
 def test_settings_that_make_no_model_leave_no_folder(graph_folder, tmp_path):
