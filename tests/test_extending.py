@@ -36,6 +36,8 @@ ALL = """
 import json, sys
 from typer.testing import CliRunner
 from edgewise.cli.app import app
+
+pytestmark = pytest.mark.slow
 for words in json.loads(sys.argv[1]):
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     if done.exit_code:

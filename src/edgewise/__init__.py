@@ -47,6 +47,7 @@ _HOME = {
     "symmetric": "nn.normalization",
     "ChannelAttention": "nn.layers",
     "ChannelConv": "nn.layers",
+    "GatedChannelConv": "nn.layers",
     "Layer": "nn.layers",
     "LayerShape": "nn.layers",
     "ChannelNetwork": "nn.network",

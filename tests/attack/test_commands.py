@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "edgewise"]
 SMALL = ("--hidden", "4", "--epochs", "2")
 

@@ -19,6 +19,8 @@ from edgewise.data.splits import load_split
 from edgewise.runs.report import write_report
 from edgewise.training import load_model
 
+pytestmark = pytest.mark.slow
+
 DEEP = "[" * 100_000 + "]" * 100_000
 # What takes the place of a value, or of the whole file.
 WRONG = {

@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments, cwd=None, **environment):
     return subprocess.run(

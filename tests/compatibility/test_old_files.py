@@ -17,6 +17,8 @@ from edgewise.core.presets import make_settings
 from edgewise.data.graph_files import load_graph
 from edgewise.paper.result_store import ResultStore
 
+pytestmark = pytest.mark.slow
+
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
 

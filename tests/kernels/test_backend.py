@@ -8,6 +8,8 @@ from pathlib import Path
 GATHER = """
 import torch
 from edgewise.kernels import backend
+
+pytestmark = pytest.mark.slow
 for _ in range(2):
     places = torch.tensor([2, 0, 1], dtype=torch.int32)
     print(backend.take(torch.tensor([1.0, 2.0, 3.0]), places).tolist())

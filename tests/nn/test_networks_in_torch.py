@@ -16,6 +16,8 @@ import edgewise as ew
 from edgewise.core.errors import EdgewiseError
 from edgewise.nn.readouts import GraphReadout
 
+pytestmark = pytest.mark.slow
+
 SHAPES = {
     "nodes, conv": {},
     "nodes, attention": {"layer": "attention"},

@@ -31,6 +31,8 @@ from edgewise.tasks.regression import Regression
 from edgewise.training import Fitting
 from edgewise.units.graph import molecule_problem
 
+pytestmark = pytest.mark.slow
+
 SMILES = (
     *("CCO", "CCN", "CCCl", "c1ccccc1", "CC(=O)O", "CCCC", "C1CCCCC1", "c1ccncc1", "CC#N", "CBr"),
     *("COC", "CC=O", "CCS", "Cc1ccccc1", "Oc1ccccc1", "NC(=O)C", "C=C", "C#C", "FC(F)F", "CO"),

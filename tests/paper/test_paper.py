@@ -23,6 +23,8 @@ from edgewise.paper.result_store import ResultStore
 from edgewise.paper.summary import cell, difference
 from edgewise.paper.tables import comparisons, table_2, table_3
 
+pytestmark = pytest.mark.slow
+
 CELL = {"dataset": "cora", "split": "dense", "protocol": "fixed"}
 
 

@@ -32,6 +32,8 @@ from edgewise.paper.summary import Difference, difference
 from edgewise.paper.tables import PaperTable
 from edgewise.report.theme import COLOUR, light_colours
 
+pytestmark = pytest.mark.slow
+
 CORA = {"dataset": "cora", "split": "dense", "protocol": "fixed"}
 NETWORKS = Networks(
     {"cora": (2708, 5429, 1433, 7)},

@@ -7,6 +7,8 @@ from run_toys import SETTINGS, edgewise
 
 from edgewise import runs
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_list_of_bad_rows_never_overwrites_the_table(tmp_path):
     (tmp_path / "bad.csv").write_text("smiles,y\nC(,1.5\nCCO,2.5\nCCN,0.5\n")

@@ -29,6 +29,7 @@ LAYERS: Registry[Any] = Registry(
     {
         "conv": "edgewise.nn.layers.convolution:ChannelConv",
         "attention": "edgewise.nn.layers.attention:ChannelAttention",
+        "gated": "edgewise.nn.layers.gated:GatedChannelConv",
     },
 )
 FEATURIZERS: Registry[Any] = Registry(

@@ -12,7 +12,8 @@ from edgewise.core.errors import EdgewiseError, NotRegistered, preview
 from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS
 from edgewise.core.registry import Choices
 
-NORMALIZATIONS = ("doubly_stochastic", "symmetric", "row", "gcn")
+NORMALIZATIONS = ("doubly_stochastic", "symmetric", "row", "gcn", "none")
+POOLINGS = ("max", "mean", "sum", "mean+max+sum")
 _BELOW_ONE = 0.999999
 # Who says whether a setting holds: each has a set of the names that it takes.
 OWNERS = ("source", "unit", "layer", "task")
@@ -163,6 +164,12 @@ class ModelSettings(_Part):
         low=0,
         high=_BELOW_ONE,
     )
+    channels: int = _setting(
+        0,
+        "number of learnt edge channels, a divisor of the hidden width; 0: one for each column",
+        of="layer",
+        low=0,
+    )
     encoder: str = _setting(
         "none",
         "linear map of the node features to the hidden width, before the first layer",
@@ -177,6 +184,9 @@ class ModelSettings(_Part):
         choices=("none", "batch", "layer"),
     )
     residual: bool = _setting(False, "add the input of a hidden layer to its output")
+    feed_forward: int = _setting(
+        0, "width of a feed-forward part in each block, times the hidden width; 0: none", low=0
+    )
     head: str = _setting(
         "layer",
         "output head: the last layer itself (its channels averaged), one linear layer, or a "
@@ -184,9 +194,7 @@ class ModelSettings(_Part):
         of="unit",
         choices=("layer", "linear", "mlp"),
     )
-    pooling: str = _setting(
-        "max", "pooling of the nodes of a graph", of="unit", choices=("max", "mean", "sum")
-    )
+    pooling: str = _setting("max", "pooling of the nodes of a graph", of="unit", choices=POOLINGS)
     featurizer: str = _setting(
         "paper", "features of atoms and bonds", of="source", choices=Choices(FEATURIZERS)
     )
@@ -199,8 +207,25 @@ class ModelSettings(_Part):
 class TrainingSettings(_Part):
     """How a network is trained."""
 
-    learning_rate: float = _setting(0.005, "learning rate of the Adam optimiser", low=1e-12)
-    weight_decay: float = _setting(0.0005, "L2 regularisation of weights, not of biases", low=0)
+    optimizer: str = _setting(
+        "adam",
+        "adam, with L2 regularisation, or adamw, with weight decay",
+        choices=("adam", "adamw"),
+    )
+    learning_rate: float = _setting(0.005, "learning rate of the optimiser", low=1e-12)
+    schedule: str = _setting(
+        "constant",
+        "learning rate over the epochs; cosine: linear warm-up, then cosine decay to 0",
+        choices=("constant", "cosine"),
+    )
+    warmup: float = _setting(
+        0.05,
+        "share of the steps in which the learning rate of schedule = cosine rises",
+        low=0,
+        high=1,
+    )
+    clip: float = _setting(0.0, "largest norm of the gradient of a step; 0: any", low=0)
+    weight_decay: float = _setting(0.0005, "regularisation of weights, not of biases", low=0)
     epochs: int = _setting(1000, "largest number of epochs", low=1)
     patience: int = _setting(
         100, "epochs without a lower validation loss before early stopping", low=1

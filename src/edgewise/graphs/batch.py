@@ -132,6 +132,10 @@ class Batches(Protocol):
 
     def __len__(self) -> int: ...
 
+    def steps(self, rows: int, batch_size: int) -> int:
+        """How many batches so many training rows make."""
+        ...
+
     def training_batches(self, rows: Tensor, batch_size: int) -> Iterator[tuple[Tensor, "Batch"]]:
         """The rows once, each batch beside its rows; random draws are torch's."""
         ...

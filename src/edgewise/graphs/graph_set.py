@@ -79,6 +79,10 @@ class GraphSet:
         )
         return batch if self.device.type == "cpu" else batch.to(self.device)
 
+    def steps(self, rows: int, batch_size: int) -> int:
+        """How many batches so many training rows make."""
+        return -(-rows // batch_size)
+
     def training_batches(self, rows: Tensor, batch_size: int) -> Iterator[tuple[Tensor, Batch]]:
         """The rows in an order that torch's generator draws, some at a time."""
         for some in rows[torch.randperm(len(rows))].split(batch_size):

@@ -46,6 +46,9 @@ class WholeGraph:
         """The whole graph, for some of its rows or all."""
         return self._whole.with_rows(None if rows is None else rows.to(self.device))
 
+    def steps(self, rows: int, batch_size: int) -> int:
+        return 1
+
     def training_batches(self, rows: Tensor, batch_size: int) -> Iterator[tuple[Tensor, Batch]]:
         """A step on the whole graph is an epoch."""
         yield rows, self.batch(rows)

@@ -5,17 +5,31 @@ from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import elu, gelu, relu
+from torch.nn.functional import batch_norm, elu, gelu, relu
 
 from edgewise.graphs.features import Features
 from edgewise.kernels.activation import drop, elu_and_drop
 from edgewise.kernels.dropout import draw_key
+from edgewise.nn.edge_state import EdgeState
 from edgewise.nn.layers.layer import Layer
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"elu": elu, "relu": relu, "gelu": gelu}
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Batch normalisation that takes a single row, too: by what it learnt so far."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training and len(x) < 2:
+            return batch_norm(
+                x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
+        return super().forward(x)
+
+
 NORMS: dict[str, Callable[[int], nn.Module | None]] = {
     "none": lambda width: None,
-    "batch": nn.BatchNorm1d,
+    "batch": BatchNorm,
     "layer": nn.LayerNorm,
 }
 
@@ -29,6 +43,8 @@ class Block(nn.Module):
         activation: One of :data:`ACTIVATIONS`; empty for none.
         dropout: Probability that a feature on the way out is dropped in training.
         residual: Add what came in to what goes out, where both are equally wide.
+        feed_forward: Width of two linear layers behind it, times its own; 0 for none.
+        last: Whether nothing reads the edges that the layer hands on.
     """
 
     def __init__(
@@ -39,11 +55,27 @@ class Block(nn.Module):
         activation: str = "elu",
         dropout: float = 0.0,
         residual: bool = False,
+        feed_forward: int = 0,
+        last: bool = False,
     ) -> None:
         super().__init__()
         self.layer, self.activation, self.dropout = layer, activation, dropout
         self.residual = residual
-        self.norm = NORMS[norm](layer.out_width)
+        width = layer.out_width
+        self.norm = NORMS[norm](width)
+        updates_edges = layer.has_edge_state and not last
+        self.edge_norm = NORMS[norm](layer.edge_width) if updates_edges else None
+        self.feed_forward: nn.Module | None = None
+        if feed_forward:
+            before = NORMS[norm](width)
+            self.feed_forward = nn.Sequential(
+                *([] if before is None else [before]),
+                nn.Linear(width, feed_forward * width),
+                nn.ReLU(),
+                nn.Dropout(dropout),
+                nn.Linear(feed_forward * width, width),
+                nn.Dropout(dropout),
+            )
 
     def forward(self, x: Features, edges: Any) -> tuple[Float[Tensor, "nodes out"], Any]:
         """New node features, and the edges that the layer hands on, if it does."""
@@ -60,4 +92,13 @@ class Block(nn.Module):
             out = drop(out, p, draw_key()) if p > 0 else out
         if self.residual and isinstance(x, Tensor) and x.shape == out.shape:
             out = out + x
+        if self.feed_forward is not None:
+            out = out + self.feed_forward(out)
+        if isinstance(handed_on, EdgeState):
+            handed_on = handed_on.updated(self._new_state(edges.features, handed_on.features))
         return out, handed_on
+
+    def _new_state(self, before: Tensor, state: Tensor) -> Tensor:
+        state = state if self.edge_norm is None else self.edge_norm(state)
+        state = ACTIVATIONS[self.activation](state) if self.activation else state
+        return before + state if self.residual and before.shape == state.shape else state

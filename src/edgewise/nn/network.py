@@ -12,8 +12,9 @@ from edgewise.graphs.batch import DIRECTIONS, Batch, Edges
 from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.kernels.activation import drop
 from edgewise.kernels.dropout import draw_key
-from edgewise.nn.blocks import Block
+from edgewise.nn.blocks import NORMS, Block
 from edgewise.nn.eager import eager
+from edgewise.nn.edge_state import EdgeState
 from edgewise.nn.layers.base import check_type
 from edgewise.nn.layers.layer import Layer, LayerShape
 from edgewise.nn.readouts import NodeReadout, Readout
@@ -93,12 +94,18 @@ class ChannelNetwork(Network):
         width = edge_channels * (3 if self.direction == "directed" else 1)
         self.encoder = nn.Linear(in_channels, s.hidden) if s.encoder == "linear" else None
         in_channels = s.hidden if self.encoder is not None else in_channels
+        layer_class = LAYERS[s.layer]
+        self.edge_encoder: nn.Linear | None = None
+        if layer_class.has_edge_state:
+            self.edge_encoder = nn.Linear(width, s.channels or s.hidden)
+            width = s.channels or s.hidden
         self.blocks = nn.ModuleList()
         is_head = s.head == "layer"
-        build = LAYERS[s.layer].build
+        build = layer_class.build
         self.readout = readout or NodeReadout()
         # An activation that nothing stands behind is the read-out's, which may have less to do.
-        self.readout.activation = "" if is_head or s.norm != "none" or s.residual else s.activation
+        full = s.norm != "none" or s.residual or s.feed_forward > 0
+        self.readout.activation = "" if is_head or full else s.activation
         for depth in range(s.depth):
             last = depth == s.depth - 1
             out = out_channels if last and is_head else s.hidden
@@ -113,6 +120,8 @@ class ChannelNetwork(Network):
                     activation=s.activation,
                     dropout=0.0 if last else s.dropout,
                     residual=s.residual,
+                    feed_forward=s.feed_forward,
+                    last=last,
                 )
             )
             in_channels = layer.out_width
@@ -120,7 +129,7 @@ class ChannelNetwork(Network):
             raise EdgewiseError(
                 "head = layer gives outputs for nodes, not for graphs; set head = linear"
             )
-        self.head = _head(s.head, in_channels, out_channels)
+        self.head = _head(s, in_channels * len(self.readout.parts), out_channels)
 
     @eager
     def forward(self, batch: Batch) -> Float[Tensor, "rows out"]:
@@ -147,7 +156,7 @@ class ChannelNetwork(Network):
         """What goes into the last layer, and the edges along which it goes there."""
         every = batch.edges.encoded(self.direction)
         h = self._encoded(batch.x)
-        edges = None
+        edges = self._edge_state(every)
         for block in self._blocks()[:-1]:
             h, edges = block(h, self._edges(every, block.layer, edges))
         return h, self._edges(every, self._blocks()[-1].layer, edges)
@@ -164,6 +173,13 @@ class ChannelNetwork(Network):
             return self.encoder(x)
         return x if first.takes_sparse_features or isinstance(x, Tensor) else x.to_dense()
 
+    def _edge_state(self, every: Edges) -> EdgeState | None:
+        """The edges before the first layer, where they have features of their own."""
+        if self.edge_encoder is None:
+            return None
+        prepared = every.prepared(self._blocks()[0].layer)
+        return EdgeState(prepared, self.edge_encoder(every.edge_attr))
+
     @staticmethod
     def _edges(every: Edges, layer: Layer, handed_on: Any) -> Any:
         return every.prepared(layer) if handed_on is None else handed_on
@@ -179,12 +195,19 @@ def direction_of(settings: ModelSettings) -> str:
     return settings.reciprocal if settings.reciprocal in DIRECTIONS else "sum"
 
 
-def _head(kind: str, width: int, out_channels: int) -> nn.Module | None:
-    if kind == "layer":
+def _head(settings: ModelSettings, width: int, out_channels: int) -> nn.Module | None:
+    if settings.head == "layer":
         return None
-    if kind == "linear":
+    if settings.head == "linear":
         return nn.Linear(width, out_channels)
-    return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, out_channels))
+    norm = NORMS[settings.norm](width)
+    return nn.Sequential(
+        *([] if norm is None else [norm]),
+        nn.Linear(width, settings.hidden),
+        nn.ReLU(),
+        nn.Dropout(settings.dropout),
+        nn.Linear(settings.hidden, out_channels),
+    )
 
 
 def _dropped(x: Features, p: float) -> Features:

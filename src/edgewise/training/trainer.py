@@ -1,11 +1,31 @@
 """One epoch of one model, whatever its rows are: batches in, losses out."""
 
+import math
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
 
 from edgewise.core.seeds import seeded
 from edgewise.nn.network import Network
 from edgewise.units.base import Problem
+
+OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+
+
+def _constant(step: int, steps: int, warmup: float) -> float:
+    return 1.0
+
+
+def _cosine(step: int, steps: int, warmup: float) -> float:
+    """Linear warm-up, then cosine decay to 0."""
+    rising = max(1, int(warmup * steps))
+    falling = max(step - rising, 0) / max(steps - rising, 1)
+    return min((step + 1) / rising, 0.5 * (1 + math.cos(math.pi * falling)))
+
+
+SCHEDULES = {"constant": _constant, "cosine": _cosine}
 
 
 class Trainer:
@@ -20,7 +40,7 @@ class Trainer:
         self.weight = None
         if training.weighted:
             self.weight = self.task.balance(problem.truth[self.split.train]).to(device)
-        self.optimizer = torch.optim.Adam(
+        self.optimizer = OPTIMIZERS[training.optimizer](
             [
                 {"params": model.weights(), "weight_decay": training.weight_decay},
                 {"params": model.biases(), "weight_decay": 0.0},
@@ -36,8 +56,11 @@ class Trainer:
         # Seeded by its number, so that an epoch draws the same whatever ran before it.
         with seeded(training.seed, self.member, epoch):
             self.model.train()
-            batches = self.problem.data.training_batches(self.split.train, training.batch_size)
-            for rows, batch in batches:
+            data, train = self.problem.data, self.split.train
+            steps = data.steps(len(train), training.batch_size)
+            batches = data.training_batches(train, training.batch_size)
+            for number, (rows, batch) in enumerate(batches):
+                self._set_learning_rate((epoch - 1) * steps + number, steps * training.epochs)
                 loss = self._step(self.model(batch), self.truth[rows.to(self.truth.device)])
                 losses.append((len(rows), loss))
         # Read when all is done: a device need not be waited for in between.
@@ -45,10 +68,19 @@ class Trainer:
             return float(losses[0][1])
         return sum(count * float(loss) for count, loss in losses) / len(self.split.train)
 
+    def _set_learning_rate(self, step: int, steps: int) -> None:
+        """By the number of the step alone, so that a run that is resumed needs no state."""
+        training = self.settings.training
+        factor = SCHEDULES[training.schedule](step, steps, training.warmup)
+        for group in self.optimizer.param_groups:
+            group["lr"] = factor * training.learning_rate
+
     def _step(self, outputs: Tensor, truth: Tensor) -> Tensor:
         loss = self.task.loss(outputs, truth, self.weight)
         self.optimizer.zero_grad()
         loss.backward()
+        if self.settings.training.clip > 0:
+            clip_grad_norm_(self.model.parameters(), self.settings.training.clip)
         self.optimizer.step()
         return loss.detach()
 

@@ -7,6 +7,7 @@ the operator once with ``conv.operator(...)`` and calls ``conv.propagate(x, oper
 
 from edgewise.nn.layers.attention import ChannelAttention
 from edgewise.nn.layers.convolution import ChannelConv
+from edgewise.nn.layers.gated import GatedChannelConv
 from edgewise.nn.layers.layer import Layer, LayerShape
 
-__all__ = ["ChannelAttention", "ChannelConv", "Layer", "LayerShape"]
+__all__ = ["ChannelAttention", "ChannelConv", "GatedChannelConv", "Layer", "LayerShape"]

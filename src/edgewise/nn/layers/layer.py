@@ -44,7 +44,9 @@ class Layer(nn.Module):
 
     settings: ClassVar[frozenset[str]] = frozenset()  # of the model, that are this layer's to take
     takes_sparse_features: ClassVar[bool] = False
+    has_edge_state: ClassVar[bool] = False  # edges have features that each layer updates
     out_width: int  # of a node on the way out
+    edge_width: int  # of an edge on the way out, if edges have a state
 
     @classmethod
     def build(cls, shape: LayerShape, settings: ModelSettings) -> "Layer":
