@@ -15,6 +15,7 @@ from pathlib import Path
 
 from readings import OURS, known
 
+from edgewise.nn.network import VARIANTS
 from edgewise.paper.networks import Size, count_networks
 from edgewise.paper.output import all_tables, main_tables
 from edgewise.paper.printed import CITATION
@@ -39,7 +40,7 @@ def epoch_table() -> str:
         "|---|" + "---:|" * len(datasets),
     ]
     for name in result[datasets[0]]["ms"]:
-        ours = name if name.startswith("PyG") else f"Edgewise {name}"
+        ours = f"Edgewise {name}" if name in VARIANTS else name
         cells = [f"{result[dataset]['ms'][name]:.1f}" for dataset in datasets]
         lines.append(f"| {ours} | " + " | ".join(cells) + " |")
     for place, row in enumerate(result[datasets[0]]["ratios"]):
