@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "extending.md").read_text()
 FENCED = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
@@ -36,8 +38,6 @@ ALL = """
 import json, sys
 from typer.testing import CliRunner
 from edgewise.cli.app import app
-
-pytestmark = pytest.mark.slow
 for words in json.loads(sys.argv[1]):
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     if done.exit_code:

@@ -55,6 +55,11 @@ FOREIGN = list(foreign())
 OTHERS = {
     "head": ("molecules", ["--target", "logp", "--head", "layer"], "head = layer gives outputs"),
     "adapt": ("tables", ["--no-adapt"], r"\[adapt\] does not apply here: the layer conv"),
+    "channels": (
+        "tables",
+        ["--channels", "2"],
+        r"\[channels\] does not apply here: the layer conv",
+    ),
     "heads": ("molecules", ["--heads", "2"], r"\[heads\] does not apply here: the layer conv"),
     "weighted": (
         *("molecules", ["--target", "logp", "--weighted"]),

@@ -9,9 +9,9 @@ from torch.testing import assert_close
 
 import edgewise as ew
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import NORMALIZATIONS
 from edgewise.graphs.batch import DIRECTIONS, Edges
 from edgewise.nn.layers import ChannelAttention, ChannelConv
+from edgewise.nn.normalization import NORMALIZATIONS
 
 LAYERS = [
     *(("conv", normalize) for normalize in NORMALIZATIONS),

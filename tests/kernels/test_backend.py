@@ -5,11 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 GATHER = """
 import torch
 from edgewise.kernels import backend
-
-pytestmark = pytest.mark.slow
 for _ in range(2):
     places = torch.tensor([2, 0, 1], dtype=torch.int32)
     print(backend.take(torch.tensor([1.0, 2.0, 3.0]), places).tolist())

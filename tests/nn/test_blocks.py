@@ -106,7 +106,7 @@ def test_a_head_maps_what_the_blocks_give(digraph, head, activation):
     assert h.size(1) == 6  # two channels of width three
     expected = model.head(h)
     if head == "mlp":
-        first, _, second = model.head
+        first, _, _, second = model.head
         expected = relu(h @ first.weight.T + first.bias) @ second.weight.T + second.bias
     assert_close(model(batch), expected)
     assert_close(model.represent(batch), h)

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,22 +87,18 @@ def _one_run(
 ) -> "Run":
     from edgewise import runs
     from edgewise.data.sources import find_source
-    from edgewise.runs.train import new_folder
-    from edgewise.units.base import resolve
 
     watch = for_tensorboard() if tensorboard else None  # before a folder is made
-    if resume is not None:
-        settings = runs.open_run(resume).settings
-        place: AbstractContextManager[Path] = nullcontext(resume)
-    else:
-        assert choice is not None
-        source = find_source(data or [])
-        _, settings = resolve(source, choice.preset, choice.given, also=choice.defaults)
-        place = new_folder(out, source.name)
-    with place as folder, _stoppable(console) as interrupt, console.working(folder.name) as show:
-        watchers = [watch(folder)] if watch is not None else []
-        training = settings.training
-        watchers.append(console.epochs(show, training.epochs, training.ensemble))
+    source = find_source(data or []) if resume is None else None
+    title = source.name if source is not None else Path(str(resume)).name
+    watchers: list[Any] = []
+    with _stoppable(console) as interrupt, console.working(title) as show:
+
+        def on_start(run: "Run") -> None:
+            if watch is not None:
+                watchers.append(watch(run.folder))
+            training = run.settings.training
+            watchers.append(console.epochs(show, training.epochs, training.ensemble))
 
         def on_epoch(*what: Any) -> None:
             for watcher in watchers:
@@ -111,15 +107,18 @@ def _one_run(
         callbacks: dict[str, Any] = {
             "tell": console.tell,
             "progress": show,
+            "on_start": on_start,
             "on_epoch": on_epoch,
             "stop": interrupt,
         }
-        if choice is None:
-            run = runs.resume(folder, device=device, **callbacks)
+        if resume is not None:
+            run = runs.resume(resume, device=device, **callbacks)
         else:
+            assert source is not None
+            assert choice is not None
             run = runs.train(
                 source,
-                folder,
+                out,
                 preset=choice.preset,
                 config=choice.defaults,
                 command=shlex.join(["edgewise", *sys.argv[1:]]),

@@ -203,10 +203,10 @@ def _head(settings: ModelSettings, width: int, out_channels: int) -> nn.Module |
     norm = NORMS[settings.norm](width)
     return nn.Sequential(
         *([] if norm is None else [norm]),
-        nn.Linear(width, settings.hidden),
+        nn.Linear(width, width),
         nn.ReLU(),
         nn.Dropout(settings.dropout),
-        nn.Linear(settings.hidden, out_channels),
+        nn.Linear(width, out_channels),
     )
 
 

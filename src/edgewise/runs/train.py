@@ -26,6 +26,7 @@ def train(
     command: str = "",
     tell: Tell = lambda _: None,
     progress: Show | None = None,
+    on_start: Callable[[Run], None] = lambda run: None,
     on_epoch: OnEpoch | None = None,
     stop: Callable[[], bool] = lambda: False,
     **settings: Any,
@@ -40,6 +41,7 @@ def train(
         command: What the report names as its origin.
         tell: Called with each thing worth telling.
         progress: Called while molecules are read.
+        on_start: Called with the run, when its folder and its data are ready.
         on_epoch: Called after each epoch with the member, the epoch and the best one so far.
         stop: Asked after each epoch whether to end with the best weights so far.
         settings: Those that differ from the preset's, by their names; one that does not apply
@@ -54,6 +56,7 @@ def train(
         found, decided = opened.notices, opened.problem.settings
         with alone_in(folder, "training"):
             run = start_run(folder, source, decided, preset, command, found)
+            on_start(run)
             trained = _train_or_forget(run, opened, on_epoch, stop)
             write_report(run, opened, trained)
     return run
@@ -65,6 +68,7 @@ def resume(
     device: str = "",
     tell: Tell = lambda _: None,
     progress: Show | None = None,
+    on_start: Callable[[Run], None] = lambda run: None,
     on_epoch: OnEpoch | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Run:
@@ -75,6 +79,7 @@ def resume(
         device: Where to continue; without it where it began.
         tell: Called with each thing worth telling.
         progress: Called while molecules are read.
+        on_start: Called with the run, when its folder and its data are ready.
         on_epoch: Called after each epoch with the member, the epoch and the best one so far.
         stop: Asked after each epoch whether to end with the best weights so far.
     """
@@ -86,6 +91,7 @@ def resume(
                 write_report(run)
             return run
         opened = reopen(run, progress)
+        on_start(run)
         trained = train_run(run, opened, on_epoch, stop)
         write_report(run, opened, trained)
     return run
