@@ -201,6 +201,9 @@ def one_of_two(rank, shape, place, out):
     model(graph_set().batch([rank, rank + 2])).square().mean().backward()
     if rank == 0:
         torch.save({k: p.grad for k, p in model.module.named_parameters()}, out)
+    # Nobody leaves while the other still talks to it.
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
     torch.distributed.destroy_process_group()
 
 
