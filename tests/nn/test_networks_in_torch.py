@@ -204,7 +204,6 @@ def one_of_two(rank, shape, place, out):
     # Nobody leaves while the other still talks to it.
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
-    torch.distributed.destroy_process_group()
 
 
 @pytest.mark.slow
