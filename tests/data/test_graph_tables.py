@@ -184,7 +184,7 @@ MANY_NAMES = "id,name\n" + "".join(f"n{i},person{i}\n" for i in range(150))
         ),
         (
             {"edges": "source,target\na,b\nb,c\na,b\n"},
-            r"edges\.csv:4: this edge stands already at edges\.csv:2.*duplicates='sum'",
+            r"edges\.csv:4: this edge stands already at edges\.csv:2.*--duplicates sum",
         ),
         (
             {"edges": "source,target\na,b\nb,a\n", "directed": False},

@@ -37,7 +37,7 @@ class Numbers:
         if len(gaps) and not self.fill:
             raise EdgewiseError(
                 f"{table.where(int(gaps[0]))}: column {self.name!r} is empty here and in "
-                f"{len(gaps)} row(s) in all; fill the cells, or pass missing='mean'"
+                f"{len(gaps)} row(s) in all; fill the cells, or use their mean with --missing mean"
             )
         return np.nan_to_num((value - self.mean) / self.scale, nan=0.0)[:, None]
 

@@ -131,7 +131,7 @@ class GraphReader:
             raise EdgewiseError(
                 f"{edges.where(row)}: the edge from {ends[0]!r} to {ends[1]!r} names "
                 f"{name.strip()!r}, which is not in column {self.id!r} of {nodes.path}; add the "
-                "node, or pass unknown='drop' to leave such edges out"
+                "node, or leave such edges out with --unknown drop"
             )
         if not known.any():
             raise EdgewiseError(
@@ -224,7 +224,7 @@ def _merged(
         earlier = int(first[place[again]])
         raise EdgewiseError(
             f"{where(again)}: this edge stands already at {where(earlier)}; {repeats} repeated "
-            "edge(s) must be left out, or merged with duplicates='sum' or 'max'"
+            "edge(s) must be left out, or merged with --duplicates sum or max"
         )
     combined = np.zeros((len(first), value.shape[1]), dtype=value.dtype)
     merge = np.add if duplicates == "sum" else np.maximum

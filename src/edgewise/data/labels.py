@@ -1,6 +1,7 @@
 """The column to be predicted: classes or numbers, with gaps where it is not known."""
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,24 +67,27 @@ def learn_labels(
         categories: Whether the cells are declared to be categories, also where they look
             like numbers, such as ``>5``.
     """
-    if task not in (None, "classification", "regression"):
-        raise EdgewiseError(f"task={task!r} is not known; choose classification or regression")
-    codes, cells = table.categories(name)
-    if not cells:
-        raise EdgewiseError(f"{table.path}: the label column {name!r} is empty; label some rows")
-    if task == "regression":
-        table.numbers(name)  # every cell must be one
-        return Labels(name, None)
+    if task is None:
+        _refuse_quantities(table, name, categories)
+        return learn_classes(table, name, categories=categories)
+    if task not in _LEARN:
+        raise EdgewiseError(f"task={task!r} is not known; choose {' or '.join(_LEARN)}")
+    return _LEARN[task](table, name, categories=categories)
+
+
+def learn_values(table: Table, name: str, *, categories: bool = False) -> Labels:
+    """A column in which every cell is a number, or missing."""
+    _refuse_empty(table, name)
+    table.numbers(name)
+    return Labels(name, None)
+
+
+def learn_classes(table: Table, name: str, *, categories: bool = False) -> Labels:
+    """The classes of a column, numbers in their order and words by the alphabet."""
+    _refuse_empty(table, name)
     if not categories:
-        check_words(table, name, slips=task is None)
-    values = {cell: as_number(cell, table.decimal, table.missing) for cell in cells}
-    numeric = all(value is not None for value in values.values())
-    whole = numeric and all(float(value or 0).is_integer() for value in values.values())
-    if task is None and numeric and not (whole and len(cells) <= _MOST_NUMBERED_CLASSES):
-        raise EdgewiseError(
-            f"{table.path}: the label column {name!r} holds {len(cells)} different numbers, which "
-            "may be quantities or classes; say so with task = regression or classification"
-        )
+        check_words(table, name, slips=False)
+    codes, cells = table.categories(name)
     if len(cells) == 1:
         raise EdgewiseError(
             f"{table.path}: the label column {name!r} holds one class only, {next(iter(cells))!r}; "
@@ -96,10 +100,47 @@ def learn_labels(
             f"{labelled} labelled rows, such as {preview(sorted(cells), limit=3)}; name another "
             "column with --target, or for numbers set task = regression"
         )
-    if numeric and len(set(values.values())) < len(cells):
+    values = _numbers(table, cells)
+    if values is None:
+        return Labels(name, tuple(sorted(cells)))
+    if len(set(values.values())) < len(cells):
         raise EdgewiseError(
             f"{table.path}: the label column {name!r} spells a number in two ways, such as 1 and "
             f"1.0, among {preview(sorted(cells))}; write each class one way"
         )
-    order = sorted(cells, key=(lambda cell: (values[cell], cell)) if numeric else None)
-    return Labels(name, tuple(order))
+    return Labels(name, tuple(sorted(cells, key=lambda cell: (values[cell], cell))))
+
+
+_LEARN: dict[str, Callable[..., Labels]] = {
+    "classification": learn_classes,
+    "regression": learn_values,
+}
+
+
+def _refuse_quantities(table: Table, name: str, categories: bool) -> None:
+    """Refuse a column that may hold classes or quantities, where nobody said which."""
+    _refuse_empty(table, name)
+    if not categories:
+        check_words(table, name)
+    _, cells = table.categories(name)
+    values = _numbers(table, cells)
+    if values is None:
+        return
+    whole = all(value.is_integer() for value in values.values())
+    if not (whole and len(cells) <= _MOST_NUMBERED_CLASSES):
+        raise EdgewiseError(
+            f"{table.path}: the label column {name!r} holds {len(cells)} different numbers, which "
+            "may be quantities or classes; say so with task = regression or classification"
+        )
+
+
+def _refuse_empty(table: Table, name: str) -> None:
+    if not table.categories(name)[1]:
+        raise EdgewiseError(f"{table.path}: the label column {name!r} is empty; label some rows")
+
+
+def _numbers(table: Table, cells: Iterable[str]) -> dict[str, float] | None:
+    """The number that each cell is; None if one of them is a word."""
+    values = {cell: as_number(cell, table.decimal, table.missing) for cell in cells}
+    known = {cell: float(value) for cell, value in values.items() if value is not None}
+    return known if len(known) == len(values) else None

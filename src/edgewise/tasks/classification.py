@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.data.labels import Labels, learn_labels
+from edgewise.data.labels import Labels, learn_classes
 from edgewise.data.tables import Table
 from edgewise.tasks.base import (
     Columns,
@@ -82,7 +82,7 @@ class Classification(Task):
                 "and 1 set task = multilabel"
             )
         said = names[0] in categories
-        classes = learn_labels(table, names[0], "classification", categories=said).classes
+        classes = learn_classes(table, names[0], categories=said).classes
         assert classes is not None
         return cls(names, classes)
 
