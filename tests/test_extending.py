@@ -4,12 +4,11 @@ import json
 import random
 import re
 import shlex
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
+from commands import edgewise
 
 pytestmark = pytest.mark.slow
 
@@ -33,17 +32,6 @@ USES = {
     "rings.py": ("rings", []),
 }
 QUICK = ["--epochs", "4", "--hidden", "4"]
-# All commands in one process, for starting one takes longer than such small work.
-ALL = """
-import json, sys
-from typer.testing import CliRunner
-from edgewise.cli.app import app
-for words in json.loads(sys.argv[1]):
-    done = CliRunner().invoke(app, words, catch_exceptions=False)
-    if done.exit_code:
-        sys.exit(f"{words}: {done.output}")
-    print(json.dumps(done.stdout))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +56,6 @@ def place(tmp_path_factory):
     return folder
 
 
-def edgewise(*words, cwd):
-    command = [sys.executable, "-m", "edgewise", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
-
-
 @pytest.fixture(scope="module")
 def outcome(place):
     """What each file's five commands printed: check, train, predict, evaluate, tune."""
@@ -87,15 +70,9 @@ def outcome(place):
             ["evaluate", out, *plugin, "--json"],
             ["tune", data, *flags, *plugin, "--epochs", "2", "--trials", "1", "--out", f"{out}-t"],
         ]
-        done = subprocess.run(
-            [sys.executable, "-c", ALL, json.dumps(commands)],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=place,
-        )
-        assert done.returncode == 0, done.stderr
-        return place / out, [json.loads(line) for line in done.stdout.splitlines()]
+        done = [edgewise(*words, cwd=place) for words in commands]
+        assert not any(one.returncode for one in done), [one.stderr for one in done]
+        return place / out, [one.stdout for one in done]
 
     return cache(run)
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import edgewise, python
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.paper.networks import count_networks
@@ -63,13 +64,7 @@ def commands(block):
 
 def run(arguments, folder):
     assert arguments[0] == "edgewise"
-    done = subprocess.run(
-        [sys.executable, "-m", "edgewise", *arguments[1:]],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = edgewise(*arguments[1:], cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -109,9 +104,7 @@ def test_the_first_example_prints_what_is_printed_below_it(cora, tmp_path):
 @pytest.mark.slow
 def test_the_python_example_prints_its_comment(cora, tmp_path):
     code = blocks("python")[0]
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = python(code, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) == pytest.approx(float(code.rsplit("# ", 1)[1]), abs=0.02)
 
@@ -162,7 +155,7 @@ def test_every_linked_file_and_heading_is_there():
 
 def test_the_layer_example_beats_the_ceiling_it_prints():
     path = ROOT / "examples" / "01_layers_in_pyg.py"
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    done = python(path.read_text())
     assert done.returncode == 0, done.stderr
     accuracy, ceiling = (float(line.split()[-1]) for line in done.stdout.splitlines())
     assert accuracy > ceiling + 0.1

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import python
 
 pytestmark = pytest.mark.slow
 
@@ -201,8 +202,7 @@ def test_a_search_that_was_killed_in_its_first_trial_tries_the_preset_again(tmp_
     trials = {}
     for name, ways in (("killed", ("kill", "kill", "on")), ("quiet", ("on",))):
         for way in ways:
-            program = [sys.executable, "-c", KILLED_SEARCH, str(graph), str(tmp_path / name), way]
-            ended = subprocess.run(program, capture_output=True, text=True, check=False)
+            ended = python(KILLED_SEARCH, graph, tmp_path / name, way)
             assert ended.returncode == (-signal.SIGKILL if way == "kill" else 0), ended.stderr
         with (tmp_path / name / "trials.csv").open(newline="") as stream:
             trials[name] = [r for r in csv.DictReader(stream) if r["state"] != "interrupted"]

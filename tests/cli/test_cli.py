@@ -1,24 +1,13 @@
 """The command line is light, and a mistake is one sentence and exit code 2."""
 
-import os
 import subprocess
 import sys
 import time
 
 import pytest
+from commands import edgewise as run
 
 pytestmark = pytest.mark.slow
-
-
-def run(*arguments, cwd=None, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "edgewise", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | environment,
-        cwd=cwd,
-    )
 
 
 def seconds(*command):

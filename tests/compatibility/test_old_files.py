@@ -2,13 +2,12 @@
 
 import csv
 import json
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 import torch
+from commands import edgewise
 
 import edgewise as ew
 from edgewise import runs
@@ -25,11 +24,6 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 @pytest.fixture(autouse=True)
 def _no_report(monkeypatch):
     monkeypatch.setattr(import_module("edgewise.runs.train"), "write_report", lambda *_: None)
-
-
-def edgewise(*arguments, cwd=None):
-    command = [sys.executable, "-m", "edgewise", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
 
 
 def tables(old):

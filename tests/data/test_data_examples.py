@@ -1,11 +1,10 @@
 """The examples run as printed: what their comments promise is what they print."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import python
 
 pytestmark = pytest.mark.slow
 
@@ -15,7 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.mark.parametrize("name", ["02_your_own_graph.py", "03_molecules.py"])
 def test_an_example_prints_what_its_comments_say(name):
     path = EXAMPLES / name
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    done = python(path.read_text())
     assert done.returncode == 0, done.stderr
     source = path.read_text()
     promised = re.findall(r"print\(.*\)(?:  |\n    )# (.*)", source)

@@ -3,11 +3,10 @@
 import csv
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from commands import python
 from toys import CARBONS, FAMILY, NODES, QUICK, RING, SMILES, bits
 
 from edgewise import MoleculeClassifier, MoleculeRegressor, NodeClassifier, make_settings
@@ -29,7 +28,7 @@ def test_a_saved_estimator_predicts_the_same_bits_in_a_new_process(graph, tmp_pa
         f"print(model.predict({SMILES!r}).tobytes().hex())\n"
         "print({k: v for k, v in model.get_params().items() if v is not None})"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = python(program)
     assert done.returncode == 0, done.stderr
     predicted, parameters = done.stdout.splitlines()
     assert predicted == bits(model.predict(SMILES)).hex()

@@ -5,13 +5,12 @@ import math
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import asdict
 
 import numpy as np
 import pytest
+from commands import edgewise
 from scipy.stats import ttest_rel
 
 from edgewise.core.errors import EdgewiseError
@@ -135,8 +134,7 @@ def test_a_line_that_is_no_text_is_named(tmp_path):
 @pytest.mark.parametrize("flag", ["--results", "--out"])
 def test_a_file_where_a_folder_belongs_is_a_sentence(flag, tmp_path):
     (tmp_path / "taken").write_text("mine")
-    command = [sys.executable, "-m", "edgewise", "reproduce", flag, str(tmp_path / "taken")]
-    outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    outcome = edgewise("reproduce", flag, tmp_path / "taken")
     assert outcome.returncode == 2
     assert "taken is a file; name a folder" in outcome.stderr
     assert (tmp_path / "taken").read_text() == "mine"
@@ -249,12 +247,10 @@ def test_the_command_runs_what_is_missing_and_nothing_else(tmp_path):
     except EdgewiseError as error:
         pytest.skip(f"a citation network is unavailable: {error}")
     command = [
-        *(sys.executable, "-m", "edgewise", "reproduce", "--dataset", "cora", "--runs", "1"),
+        *("reproduce", "--dataset", "cora", "--runs", "1"),
         *("--rows", "GCN", "--protocol", "fixed", "--split", "dense", "--results", str(tmp_path)),
     ]
-    first, second = (
-        subprocess.run(command, capture_output=True, text=True, check=False) for _ in range(2)
-    )
+    first, second = (edgewise(*command) for _ in range(2))
     assert first.returncode == 0, first.stderr
     assert first.stdout.startswith("0 of 1 runs are there; 1 to do")
     assert second.stdout.startswith("1 of 1 runs are there; 0 to do")

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -41,13 +39,3 @@ def stopping_after(epochs):
         "on_epoch": lambda *what: seen.append(what),
         "stop": lambda: len(seen) >= epochs,
     }
-
-
-def edgewise(*arguments, cwd=None):
-    return subprocess.run(
-        [sys.executable, "-m", "edgewise", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-    )

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from run_toys import SETTINGS, edgewise
+from commands import edgewise
+from run_toys import SETTINGS
 
 from edgewise import runs
 

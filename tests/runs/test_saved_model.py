@@ -4,11 +4,10 @@ import json
 import os
 import pickle
 import shutil
-import subprocess
-import sys
 
 import pytest
 import torch
+from commands import python
 from run_toys import SETTINGS, rows_of
 from safetensors.torch import load_file, save_file
 
@@ -33,8 +32,8 @@ def test_a_saved_model_predicts_the_same_bits_in_a_new_process(
     data = str(graph_folder if kind == "nodes" else molecule_file)
     run = runs.train(data, tmp_path / "run", **SETTINGS)
     runs.predict(run.folder, [data], tmp_path / "here.csv")
-    program = [sys.executable, "-c", PREDICT, str(run.folder), data, str(tmp_path / "there.csv")]
-    subprocess.run(program, check=True)
+    done = python(PREDICT, run.folder, data, tmp_path / "there.csv")
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
     trained = {row.get("id") or row["row"]: row for row in rows_of(run.folder / "predictions.csv")}
     for number, row in enumerate(rows_of(tmp_path / "here.csv")):
