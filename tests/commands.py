@@ -51,9 +51,17 @@ def python(code, *arguments, cwd=None):
     return in_fork(_program, [code, *map(str, arguments)], cwd=cwd)
 
 
-def in_fork(call, argument, cwd=None):
+def forking():
+    """What starts processes that have imported the package; on Windows, ones that must do so."""
+    if sys.platform == "win32":
+        return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(_IMPORTED))
+    return context
+
+
+def in_fork(call, argument, cwd=None):
+    context = forking()
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, name) for name in ("out", "err")]
         place = Path(cwd or Path.cwd())

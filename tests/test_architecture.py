@@ -51,6 +51,7 @@ def wrong_imports(root):
     return wrong
 
 
+@pytest.mark.slow
 def test_modules_import_only_what_comes_before():
     assert wrong_imports(SOURCE) == []
 
@@ -60,6 +61,7 @@ def test_every_module_has_its_place_in_the_flow():
     assert {name.removesuffix(".py") for name in modules} - {"__init__"} <= set(ORDER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "line"),
     [

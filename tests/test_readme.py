@@ -42,6 +42,7 @@ def test_the_tables_here_and_in_the_docs_are_those_of_the_results(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.dataset
 def test_the_sizes_in_the_docs_are_those_of_the_data():
     counted = count_networks()
@@ -153,6 +154,7 @@ def test_every_linked_file_and_heading_is_there():
             assert not anchor or anchor in headings(ROOT / target), (target, anchor)
 
 
+@pytest.mark.slow
 def test_the_layer_example_beats_the_ceiling_it_prints():
     path = ROOT / "examples" / "01_layers_in_pyg.py"
     done = python(path.read_text())

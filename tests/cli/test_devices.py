@@ -70,6 +70,7 @@ def test_a_device_that_is_not_there_is_a_sentence_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_run_that_was_trained_elsewhere_predicts_and_goes_on_here(tmp_path, monkeypatch):
     seen = []

@@ -59,6 +59,7 @@ def test_files_that_are_not_ours_are_not_swept(tmp_path):
     assert len(list(tmp_path.iterdir())) == 4
 
 
+@pytest.mark.slow
 def test_sweeping_while_others_write_loses_nothing(tmp_path):
     """Sweeps and writes at once, for a while: each file arrives, whole."""
     done = threading.Event()

@@ -121,6 +121,7 @@ CLASSES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.dataset
 @pytest.mark.parametrize("name", FACTS)
 def test_the_real_networks_have_the_published_counts(name, need):

@@ -125,6 +125,7 @@ def test_a_name_that_no_file_can_have_is_a_sentence(name):
             read(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [all_rows, read_table])
 def test_a_line_without_end_is_refused_in_little_memory(tmp_path, read):
     with gzip.open(tmp_path / "t.csv.gz", "wb", compresslevel=1) as file:
@@ -138,6 +139,7 @@ def test_a_line_without_end_is_refused_in_little_memory(tmp_path, read):
     tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_a_stretch_of_long_lines_holds_few_of_them(tmp_path):
     (tmp_path / "t.csv").write_text("a\n" + ("x" * 2**20 + "\n") * 64)
     lengths = [len(stretch.table) for stretch in stream_table(tmp_path / "t.csv")]
@@ -151,6 +153,7 @@ def test_the_bound_of_fetched_archives_is_not_one_of_own_files(tmp_path, monkeyp
     assert len(read_table(tmp_path / "t.csv.gz")) == all_rows(tmp_path / "t.csv.gz") == 5000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quoted", [False, True])
 def test_text_beyond_memory_is_refused_on_the_way(tmp_path, monkeypatch, quoted):
     monkeypatch.setattr(arrow_columns, "memory_limit", lambda: 2**20)

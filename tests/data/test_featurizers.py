@@ -156,6 +156,7 @@ def test_two_processes_read_what_one_reads():
     assert seen == [(512, 1200), (1024, 1200), (1200, 1200)]
 
 
+@pytest.mark.slow
 @pytest.mark.dataset
 @pytest.mark.parametrize(
     ("name", "molecules", "invalid", "lone", "largest", "atoms"),

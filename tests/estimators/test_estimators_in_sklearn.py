@@ -1,6 +1,7 @@
 """Estimators work inside scikit-learn: clones, cross-validation, grid search, pipelines."""
 
 import numpy as np
+import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -47,6 +48,7 @@ def test_cross_validation_of_labels_with_gaps_needs_folds_without_classes():
     assert ((scores >= 0) & (scores <= 1)).all()
 
 
+@pytest.mark.slow
 def test_a_grid_search_finds_a_setting(graph):
     grid = {"hidden": np.array([2, 8]), "epochs": [1, 20]}
     model = NodeClassifier(graph=graph, dropout=0.0, learning_rate=0.02)

@@ -75,6 +75,7 @@ def test_the_walk_equals_the_materialised_layer_in_float64(heads, dropout):
     assert_walk_equals_the_materialised_layer(layer, graph, 1.0, 1e-10, 1e-10)
 
 
+@pytest.mark.slow
 @given(graph=graphs(), heads=st.sampled_from([1, 2]), width=st.integers(1, 9))
 def test_the_walk_equals_the_materialised_layer_on_drawn_graphs(graph, heads, width):
     torch.manual_seed(width)

@@ -259,6 +259,7 @@ def test_attention_over_a_wide_range_of_scores_keeps_values_and_gradients_finite
             assert torch.isfinite(tensor).all()
 
 
+@pytest.mark.slow
 @given(graph=graphs())
 def test_outer_values_agree_with_the_plain_ones_and_with_the_dense_product(graph):
     pattern = loops_of(graph, 1)

@@ -115,6 +115,7 @@ def test_a_head_maps_what_the_blocks_give(digraph, head, activation):
     assert_close(model.represent(batch.with_rows(rows)), h[rows])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["layer", "linear", "mlp"])
 @pytest.mark.parametrize("norm", ["none", "batch", "layer"])
 @pytest.mark.parametrize("residual", [False, True])

@@ -286,6 +286,7 @@ def test_a_cut_is_the_operator_of_the_chosen_graphs(name, parts, data):
         assert torch.equal(one.transpose.pattern.start, other.transpose.pattern.start)
 
 
+@pytest.mark.slow
 @EVERY_OPERATOR
 @given(parts=alike(max_size=4), data=st.data())
 def test_an_operator_without_its_lone_loops_is_the_same_operator(name, parts, data):

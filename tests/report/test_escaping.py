@@ -76,6 +76,7 @@ def test_control_characters_are_replaced_everywhere():
     assert text.count("\ufffd") == 5
 
 
+@pytest.mark.slow
 def test_hostile_names_are_shown_and_do_no_harm(runs):
     for kind in KINDS:
         text = page(runs[kind])
@@ -88,6 +89,7 @@ def test_hostile_names_are_shown_and_do_no_harm(runs):
     assert "b<" in Page(page(runs["multilabel"])).words
 
 
+@pytest.mark.slow
 def test_names_of_folders_files_and_columns_do_no_harm(tmp_path):
     folder = tmp_path / "<img src=x onerror=alert(1)>"
     run, opened, _ = made(folder / "run<b>", make_nodes(tmp_path / "<script>alert(2)"))

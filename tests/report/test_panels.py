@@ -59,6 +59,7 @@ def test_a_name_that_is_taken_or_unknown_is_a_sentence(remade):
         remade("nodes", panels=["nothing"])
 
 
+@pytest.mark.slow
 def test_notices_are_shown_in_a_box_before_the_sections(remade):
     text = remade("nodes", notices=("3 molecules are in two subsets.", "a <b> c"))
     box, first = text.index('class="box notices"'), text.index("<section")
@@ -100,6 +101,7 @@ def test_no_panel_asks_for_the_name_or_class_of_a_task_or_unit():
     assert asked == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_results_in_memory_give_the_page_of_the_folder(runs, kind):
     run = runs[kind]

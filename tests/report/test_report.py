@@ -91,6 +91,7 @@ def test_a_report_that_is_absent_or_older_than_the_results_is_none(runs, tmp_pat
     assert not has_report(run)
 
 
+@pytest.mark.slow
 def test_reports_can_be_written_in_several_threads_at_once(runs):
     chosen = [runs["nodes"], runs["regression"]]
     before = [page(run) for run in chosen]
@@ -113,6 +114,7 @@ def test_the_style_of_drawing_belongs_to_one_thread_at_a_time():
     assert matplotlib.rcParams["svg.fonttype"] == outside != "none"
 
 
+@pytest.mark.slow
 def test_the_command_says_where_the_report_is(runs):
     app = typer.Typer()
     app.command()(report)

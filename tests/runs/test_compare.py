@@ -10,6 +10,7 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.runs import compare
 
 
+@pytest.mark.slow
 def test_runs_that_differ_in_seed_alone_are_one_line_with_a_standard_deviation(place, tmp_path):
     data = str(place / "molecules.csv")
     for name, settings in (("a0", {"seed": 0}), ("a1", {"seed": 1}), ("b", {"hidden": 3})):
@@ -31,6 +32,7 @@ def test_interrupted_runs_are_not_compared(place, tmp_path):
         compare([run.folder])
 
 
+@pytest.mark.slow
 def test_runs_of_different_tasks_are_not_compared(molecule_run, node_run):
     with pytest.raises(EdgewiseError, match=r"different tasks \(accuracy, rmse\)"):
         compare([molecule_run.folder, node_run.folder])

@@ -85,6 +85,7 @@ def test_molecules_that_stand_twice_are_told(tmp_path):
     assert "in more than one part" not in "".join(kept)
 
 
+@pytest.mark.slow
 @pytest.mark.report
 def test_notices_are_told_kept_and_reported(tmp_path):
     told = []

@@ -47,6 +47,7 @@ def test_structures_count_whatever_their_properties_are_called(molecule_run, tmp
     assert read_molecules(tmp_path / "new.sdf").smiles == ("CCO", "CCN")
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_text_come_out_as_they_went_in(molecule_run, tmp_path):
     (tmp_path / "new.csv").write_bytes(b"smiles,note\nCCO,fine\nCCN,5 \xb5g\n,,\n")
     told = subprocess.run(
@@ -115,6 +116,7 @@ def test_a_column_that_predictions_need_is_not_overwritten(molecule_run, tmp_pat
         runs.predict(molecule_run.folder, [str(path)], tmp_path / "out.csv")
 
 
+@pytest.mark.slow
 def test_predicting_that_is_ended_leaves_nothing_half_written(molecule_run, tmp_path):
     (tmp_path / "long.csv").write_text("smiles\n" + "CCCCCCO\n" * 200_000)
     command = (sys.executable, "-m", "edgewise", "predict", str(molecule_run.folder))

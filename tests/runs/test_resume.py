@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
+from commands import forking
 from run_toys import SETTINGS, TRAIN_MODULE, files_of, stopping_after
 from safetensors.torch import load_file, save_file
 
@@ -15,11 +17,13 @@ from edgewise import runs
 from edgewise.core.errors import EdgewiseError
 from edgewise.data.sources import find_source
 from edgewise.runs import open_run
+from edgewise.runs.checkpoint import train_run
 from edgewise.runs.folder import start_run
 from edgewise.training import load_model
 from edgewise.units.base import resolve
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_keeps_the_best_so_far_and_can_go_on(graph_folder, tmp_path):
     whole = runs.train(str(graph_folder), tmp_path / "whole", ensemble=2, **SETTINGS)
     run = runs.train(
@@ -82,6 +86,7 @@ def test_a_split_file_that_changes_does_not_change_the_run(graph_folder, tmp_pat
     assert run.settings.split.split == "split.json"
 
 
+@pytest.mark.slow
 @pytest.mark.report
 def test_the_column_that_told_the_split_never_becomes_a_feature(graph_folder, tmp_path):
     header, *rows = (graph_folder / "nodes.csv").read_text().splitlines()
@@ -120,14 +125,14 @@ def test_a_damaged_checkpoint_is_named(graph_folder, tmp_path):
         runs.resume(run.folder)
 
 
-TRAIN_SLOWLY = """
-import sys, time
-from edgewise import runs
-from edgewise.runs.checkpoint import train_run
-run = runs.open_run(sys.argv[1])
-train_run(run, runs.reopen(run), checkpoint_seconds=0,
-    on_epoch=lambda *_: (print("epoch", flush=True), time.sleep(0.02)))
-"""
+def train_slowly(folder, told):
+    run = open_run(folder)
+    train_run(
+        run,
+        runs.reopen(run),
+        checkpoint_seconds=0,
+        on_epoch=lambda *_: (told.send("epoch"), time.sleep(0.02)),
+    )
 
 
 @pytest.mark.slow
@@ -142,20 +147,19 @@ def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(
     _, resolved = resolve(source, "default", settings)
     notices = whole.notices
     folder = start_run(tmp_path / "killed", source, resolved, "default", "", notices).folder
-    draw = random.Random(kind)
-    kills = 0
+    draw, context, kills = random.Random(kind), forking(), 0
     for _ in range(20):
-        process = subprocess.Popen(
-            [sys.executable, "-c", TRAIN_SLOWLY, str(folder)], stdout=subprocess.PIPE
-        )
-        for _ in range(draw.randint(1, 9)):
-            process.stdout.readline()
+        told, tell = context.Pipe(duplex=False)
+        process = context.Process(target=train_slowly, args=(folder, tell))
+        process.start()
+        tell.close()
+        with suppress(EOFError):  # it has ended
+            for _ in range(draw.randint(1, 9)):
+                told.recv()
         time.sleep(draw.random() * 0.03)
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        process.wait()
-        process.stdout.close()
+        process.kill()
+        process.join()
+        kills += process.exitcode == -signal.SIGKILL
         if open_run(folder).finished:
             break
     assert kills >= 2

@@ -25,6 +25,7 @@ runs.predict(sys.argv[1], sys.argv[2:3], sys.argv[3])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["nodes", "molecules"])
 def test_a_saved_model_predicts_the_same_bits_in_a_new_process(
     kind, graph_folder, molecule_file, tmp_path

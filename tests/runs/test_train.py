@@ -99,6 +99,7 @@ def test_a_graph_without_direction_is_told_to_need_none(graph_folder, edges, tol
     assert any("there is no direction to learn from" in note for note in notes) == told
 
 
+@pytest.mark.slow
 @pytest.mark.report
 def test_a_run_leaves_everything_behind(graph_folder, tmp_path):
     run = runs.train(str(graph_folder), tmp_path / "run", **SETTINGS)

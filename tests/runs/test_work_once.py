@@ -63,6 +63,7 @@ def test_nodes_are_read_once_and_all_members_share_one_operator(
     assert calls == {"open": 1, "read_folder": 1, "operator": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["conv", "attention"])
 def test_molecules_are_read_once_and_all_members_share_one_operator(
     molecule_file, tmp_path, calls, layer

@@ -82,6 +82,7 @@ def results(problem):
     )
 
 
+@pytest.mark.slow
 @EVERY_PROBLEM
 def test_plain_torch_trains_and_predicts_alike(name):
     expected = results(PROBLEMS[name]())

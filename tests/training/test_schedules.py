@@ -60,6 +60,7 @@ def test_a_clipped_step_is_no_longer_than_asked():
     assert torch.stack(norms).norm() <= 1.001e-3
 
 
+@pytest.mark.slow
 def test_a_gated_network_can_overfit_labels_that_hang_on_edges_alone():
     made = problem(**GATED, epochs=80, patience=80, learning_rate=0.01, schedule="cosine", clip=5.0)
     fitting = fit_member(made)

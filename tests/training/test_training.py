@@ -74,6 +74,7 @@ def test_binary_labels_are_weighted_each_by_its_own_balance():
     assert_close(weights, torch.tensor([[4 / 6, 4 / 2], [3 / 4, 3 / 2]]))
 
 
+@pytest.mark.slow
 def test_seeing_direction_beats_the_ceiling_of_not_seeing_it(nodes):
     shape = {"normalize": "row", "hidden": 16, "dropout": 0.2}
     problem = of_nodes(nodes, **shape, epochs=200, patience=200, learning_rate=0.02)
@@ -81,6 +82,7 @@ def test_seeing_direction_beats_the_ceiling_of_not_seeing_it(nodes):
     assert accuracy > nodes[2].without_direction + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["conv", "attention"])
 def test_a_node_classifier_can_overfit(nodes, layer):
     graph, split, ceilings = nodes
@@ -90,6 +92,7 @@ def test_a_node_classifier_can_overfit(nodes, layer):
     assert metrics(problem)["accuracy"] > 0.95
 
 
+@pytest.mark.slow
 def test_a_node_regression_can_overfit():
     x = torch.eye(12)
     edge_index = torch.stack([torch.arange(12), (torch.arange(12) + 1) % 12])
@@ -106,6 +109,7 @@ def test_a_node_regression_can_overfit():
     assert metrics(problem)["rmse"] < 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["conv", "attention"])
 def test_a_regression_of_several_targets_with_gaps_can_overfit(layer):
     truth = torch.stack([torch.linspace(-3, 5, 20), torch.linspace(900, 1000, 20).flip(0)], dim=1)
@@ -116,6 +120,7 @@ def test_a_regression_of_several_targets_with_gaps_can_overfit(layer):
     assert found["b"]["rmse"] < 6
 
 
+@pytest.mark.slow
 def test_binary_labels_with_gaps_can_be_overfitted():
     truth = torch.tensor([[float("O" in s), float("c" in s)] for s in SMILES])
     truth[::4, 1] = math.nan
@@ -123,6 +128,7 @@ def test_binary_labels_with_gaps_can_be_overfitted():
     assert metrics(problem)["accuracy"] == 1
 
 
+@pytest.mark.slow
 def test_a_classification_of_molecules_can_overfit():
     truth = torch.tensor([0 if "c" in s else 1 if "O" in s else 2 for s in SMILES])
     problem = molecules(Classification(("x",), ("a", "b", "c")), truth, **OVERFIT)
@@ -151,6 +157,7 @@ def test_training_leaves_the_random_numbers_of_others_alone(nodes):
     assert torch.equal(torch.rand(3), expected)
 
 
+@pytest.mark.slow
 def test_models_trained_in_threads_draw_as_if_alone(nodes):
     problems = [of_nodes(nodes, epochs=3, seed=seed) for seed in range(4)]
     # Both in threads: OMP_NUM_THREADS may give those other sums than the main one.
@@ -183,6 +190,7 @@ def test_an_epoch_draws_by_its_number_alone(nodes):
     assert one.train_epoch(1) == other.train_epoch(1)
 
 
+@pytest.mark.slow
 def test_training_stops_when_the_validation_loss_has_not_fallen_for_long(nodes):
     fitting = fit_member(of_nodes(nodes, epochs=400, patience=10, learning_rate=0.1))
     best = min(fitting.history, key=lambda epoch: epoch.validation_loss)
@@ -228,6 +236,7 @@ def test_what_is_restored_goes_on_bit_for_bit(nodes, unit):
     assert torch.equal(second.trainer.outputs(), whole.trainer.outputs())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalize", ["doubly_stochastic", "symmetric", "row"])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("layer", ["conv", "attention"])

@@ -27,6 +27,7 @@ from edgewise.units.graph import GRAPH
 from edgewise.units.node import NODE
 
 
+@pytest.mark.slow
 def test_what_is_found_beats_the_preset_which_is_tried_first(source, whole):
     preset = make_settings("node", **FIXED)
     first, best = whole.trials[0], whole.ranking[0]
@@ -37,6 +38,7 @@ def test_what_is_found_beats_the_preset_which_is_tried_first(source, whole):
     assert best.value == max(trial.value for trial in whole.trials)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_trials(source, tmp_path, whole):
     same = search(source, tmp_path / "same", trials=12)
     other = search(source, tmp_path / "other", trials=3, settings={"seed": 1})
@@ -149,6 +151,7 @@ def test_no_validation_part_is_refused(source, tmp_path):
         search(source, tmp_path / "out", settings=settings)
 
 
+@pytest.mark.slow
 def test_molecules_are_searched_with_both_featurizers(tmp_path):
     smiles = ("CCO", "CCN", "CCCl", "c1ccccc1", "CC(=O)O", "CCCC", "C1CCCCC1", "c1ccncc1", "CC#N")
     rows = [f"{s},{len(s) + 0.1 * i}" for i, s in enumerate(smiles * 2)]

@@ -14,6 +14,7 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.tuning.trials import KILLED
 
 
+@pytest.mark.slow
 def test_a_search_that_was_stopped_goes_on_as_if_it_had_not_been(source, tmp_path, whole):
     folder = tmp_path / "parts"
     with pytest.raises(EdgewiseError, match=r"ended before a trial did.*the same command"):
@@ -107,6 +108,7 @@ tune(
 """
 
 
+@pytest.mark.slow
 def test_a_killed_search_goes_on(source, tmp_path):
     folder = tmp_path / "out"
     deadline = time.monotonic() + 120

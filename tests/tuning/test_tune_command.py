@@ -18,6 +18,7 @@ def command():
     return lambda *words: CliRunner().invoke(app, ["tune", *map(str, words)])
 
 
+@pytest.mark.slow
 def test_the_command_tells_each_trial_and_what_to_type_next(command, source, tmp_path):
     flags = ["--epochs", 4, "--layer", "conv", "--split-column", "part", "--out", tmp_path / "out"]
     done = command(*source.places, "--trials", 2, *flags)
