@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from edgewise.core.seeds import seeded
+from edgewise.kernels.memory import reuse_freed_memory
 from edgewise.nn.network import Network
 from edgewise.units.base import Problem
 
@@ -32,6 +33,7 @@ class Trainer:
     """One model and its optimiser on one problem."""
 
     def __init__(self, problem: Problem, model: Network, member: int = 0) -> None:
+        reuse_freed_memory()
         self.problem, self.member = problem, member
         self.task, self.split, self.settings = problem.task, problem.split, problem.settings
         device = problem.data.device
