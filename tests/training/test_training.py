@@ -305,7 +305,7 @@ from edgewise.kernels.memory import reuse_freed_memory
 def faults(arrays):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(arrays):
-        torch.ones(5_000_000)
+        torch.ones(10_000_000)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 reuse_freed_memory()
@@ -314,5 +314,5 @@ print(faults(20))
 """
     done = python(code)
     assert done.returncode == 0, done.stderr
-    # One array has 20 MB: 4,883 pages.
-    assert int(done.stdout) < 20 * 4883 / 4
+    # One array has 40 MB: 9,766 pages.
+    assert int(done.stdout) < 20 * 9766 / 4
