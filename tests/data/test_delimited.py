@@ -183,3 +183,14 @@ def test_equal_words_of_a_parquet_file_are_one_word_in_memory(tmp_path):
     parquet.write_table(pyarrow.table({"a": words}), tmp_path / "t.parquet")
     cells = read_table(tmp_path / "t.parquet").column("a")
     assert len({id(cell) for cell in cells}) == 1
+
+
+def test_semicolons_between_cells_are_understood_where_the_header_has_no_comma(tmp_path):
+    path = tmp_path / "measured.csv"
+    path.write_text("smiles;logp\nCCO;3,417\nCCN;1,5\n")
+    table = read_table(path, decimal=",")
+    assert table.numbers("logp").tolist() == [3.417, 1.5]
+    (stretch,) = stream_table(path, decimal=",")
+    assert stretch.table.numbers("logp").tolist() == [3.417, 1.5]
+    path.write_text("a;b,c\n1;2,3\n")
+    assert list(read_table(path).columns) == ["a;b", "c"]

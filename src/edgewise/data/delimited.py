@@ -69,6 +69,20 @@ def rows_of_text(
     yield from _rows(lines, path, resolved_encoding(stream, path, encoding), delimiter, lenient)
 
 
+def find_delimiter(stream: io.BufferedIOBase, path: str, encoding: str, expected: str) -> str:
+    """What stands between cells: as the ending of the name says, but for one exception.
+
+    Where a comma is the decimal point, programs write ``;`` between the cells of a ``.csv``: a
+    header without a comma that has one is such a file. The stream is at its beginning again.
+    """
+    with suppress(EdgewiseError):  # told by those who read it
+        header = next(decoded_lines(stream, path, encoding), "")
+        if expected == "," and "," not in header and ";" in header:
+            expected = ";"
+    stream.seek(0)
+    return expected
+
+
 def decoded_lines(
     stream: io.BufferedIOBase, path: str, encoding: str, *, lenient: bool = False
 ) -> Iterator[str]:

@@ -13,7 +13,13 @@ import pyarrow as pa
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.data.arrow_columns import in_parquet, opened_parquet
-from edgewise.data.delimited import DELIMITERS, Row, check_header, rows_of_text
+from edgewise.data.delimited import (
+    DELIMITERS,
+    Row,
+    check_header,
+    find_delimiter,
+    rows_of_text,
+)
 from edgewise.data.sdf import sdf_names, sdf_rows
 from edgewise.data.tables import Table, make_table, open_binary, table_from_columns
 
@@ -53,7 +59,7 @@ def stream_table(
         elif ending == ".sdf":
             yield from _sdf(stream, str(path), encoding, rows)
         elif delimiter is not None or ending in DELIMITERS:
-            mark = delimiter or DELIMITERS[ending]
+            mark = delimiter or find_delimiter(stream, str(path), encoding, DELIMITERS[ending])
             yield from _delimited(stream, str(path), encoding, mark, rows, read_as)
         else:
             raise EdgewiseError(f"{path} is not a .csv, .tsv, .parquet or .sdf file")

@@ -13,7 +13,7 @@ import numpy as np
 from edgewise.core.errors import EdgewiseError
 from edgewise.data.arrow_columns import TextFile, read_parquet
 from edgewise.data.cells import MISSING, as_number
-from edgewise.data.delimited import DELIMITERS, check_header
+from edgewise.data.delimited import DELIMITERS, check_header, find_delimiter
 from edgewise.data.table import Cells, Table, as_cell
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def read_table(
     Args:
         path: The file; its ending says what it is.
         encoding: Of text files; a byte-order mark is understood.
-        delimiter: Between cells; without it a comma for ``.csv``, a tab for ``.tsv``.
+        delimiter: Between cells; without it a tab for ``.tsv``; for ``.csv`` a comma, or a
+            semicolon where the header has some and no comma.
         decimal: The decimal point of numbers in text files.
         missing_values: Words that stand for missing, beside :data:`MISSING`.
     """
@@ -53,7 +54,10 @@ def read_table(
             raise EdgewiseError(
                 f"{path} ends in {suffix or 'nothing'!r}; give a .csv, .tsv or .parquet file"
             )
-    file = TextFile(str(path), lambda: open_binary(path), encoding, delimiter or DELIMITERS[suffix])
+    if delimiter is None:
+        with open_binary(path) as stream:
+            delimiter = find_delimiter(stream, str(path), encoding, DELIMITERS[suffix])
+    file = TextFile(str(path), lambda: open_binary(path), encoding, delimiter)
     return make_table(
         str(path), file.columns(), file.lines, decimal=decimal, missing_values=missing_values
     )
