@@ -18,14 +18,16 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import torch
-from edgewise.data.molecules import learn_featurizer
-from edgewise.data.packed import Batch, pack
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
+from edgewise.core.settings import ModelSettings
 from edgewise.data.chemistry import read_smiles
+from edgewise.data.featurizers import RichFeaturizer, pack
 from edgewise.data.molecule_tables import read_named
+from edgewise.graphs.batch import Batch
 from edgewise.kernels.backend import set_num_threads
 from edgewise.kernels.gated import NORMALIZATIONS, gated_sum
 from edgewise.nn.layers.gated import GatedChannelConv
@@ -112,7 +114,8 @@ def step(run: Function, leaves: Inputs) -> Callable[[], None]:
 def batches() -> list[Batch]:
     source = read_named("lipo")
     codes = read_smiles(source.smiles)
-    molecules = pack(codes, learn_featurizer(codes, range(len(codes))))
+    featurizer = RichFeaturizer.learn(codes, np.arange(len(codes)), ModelSettings())
+    molecules = pack(codes, featurizer)
     order = torch.randperm(len(molecules), generator=torch.Generator().manual_seed(0))
     return [molecules.batch(chosen) for chosen in order.split(BATCH)[:BATCHES]]
 

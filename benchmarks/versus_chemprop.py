@@ -1,13 +1,17 @@
-"""How well and how fast is chemprop on the same molecules, in the same splits?
+"""How well and how fast are chemprop and Edgewise on the same molecules, in the same splits?
 
     python benchmarks/versus_chemprop.py                       # everything, many hours on one core
     python benchmarks/versus_chemprop.py --datasets freesolv --splits random --seeds 0 1
+    python benchmarks/versus_chemprop.py --models edgewise edgewise-5
+    python benchmarks/versus_chemprop.py --table               # train nothing, show what is known
 
-chemprop 2.3.1 runs with its defaults and 50 epochs, one thread, through its own command line, in an
-environment of its own (made on the first run). Splits are 80/10/10: `random` is cut from
+chemprop 2.3.1 runs with its defaults and 50 epochs, in an environment of its own (made on the first
+run), Edgewise with its defaults (`edgewise-5`: with `--ensemble 5`), both on one thread through
+their own command lines. Splits are 80/10/10: `random` is cut from
 `numpy.random.RandomState(seed).permutation(rows)`, `scaffold` is ours with that seed; both sides
 read the same files. A run is one line of benchmarks/results/versus_chemprop.jsonl, appended when it
-is done, so the script can be stopped and continued. Seconds are those of a whole process, import
+is done, so the script can be stopped and continued; a line of Edgewise holds the settings that
+differ from the defaults, and is not used with others. Seconds are those of a whole process, import
 included: `cpu` of its processor time, `wall` by the clock, which means little on a busy machine.
 Scores are of the test molecules: RMSE, or ROC AUC averaged over the assays.
 """
@@ -16,6 +20,7 @@ import argparse
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -26,8 +31,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import t as student
 from sklearn.metrics import roc_auc_score
 
+from edgewise.core.presets import make_settings
 from edgewise.data.molecule_splits import scaffold_split
 from edgewise.data.molecule_tables import MoleculeTable, read_named
 
@@ -35,6 +42,9 @@ HERE = Path(__file__).parent
 CHEMPROP, EPOCHS = "2.3.1", 50
 DATASETS = {"freesolv": "regression", "lipo": "regression", "tox21": "classification"}
 SPLITS = ("random", "scaffold")
+MEMBERS = {"edgewise": 1, "edgewise-5": 5}
+MODELS = ("edgewise", "chemprop")
+RESULTS = HERE / "results" / "versus_chemprop.jsonl"
 
 
 def split_rows(source: MoleculeTable, kind: str, seed: int) -> dict[str, list[int]]:
@@ -75,14 +85,23 @@ def environment(folder: Path) -> Path:
     return program
 
 
+def measured(source: MoleculeTable) -> np.ndarray:
+    """``[molecules, targets]``, NaN where nothing was measured."""
+    return np.stack([source.table.numbers(name) for name in source.targets], axis=1)
+
+
+Cost = dict[str, dict[str, float]]
+
+
 def write_table(path: Path, source: MoleculeTable, rows: Sequence[int], *, targets: bool) -> None:
-    names = source.target_names if targets else ()
+    names = source.targets if targets else ()
+    values = measured(source)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["smiles", *names])
         for row in rows:
-            values = source.targets[row] if targets else ()
-            writer.writerow([source.smiles[row], *("" if np.isnan(v) else v for v in values)])
+            known = values[row] if targets else ()
+            writer.writerow([source.smiles[row], *("" if np.isnan(v) else v for v in known)])
 
 
 def run(command: Sequence[Any], log: Path) -> dict[str, float]:
@@ -99,7 +118,9 @@ def run(command: Sequence[Any], log: Path) -> dict[str, float]:
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        raise SystemExit(f"chemprop ended with code {process.returncode}; its output is in {log}")
+        raise SystemExit(
+            f"{command[0]} ended with code {process.returncode}; its output is in {log}"
+        )
     return {
         "wall": round(time.perf_counter() - start, 1),
         "cpu": round(usage.ru_utime + usage.ru_stime, 1),
@@ -107,22 +128,10 @@ def run(command: Sequence[Any], log: Path) -> dict[str, float]:
     }
 
 
-def chemprop(
-    program: Path,
-    source: MoleculeTable,
-    name: str,
-    rows: dict[str, list[int]],
-    seed: int,
-    out: Path,
-) -> dict[str, Any]:
-    """Train and predict once."""
-    out.mkdir(parents=True, exist_ok=True)
-    write_table(out / "all.csv", source, range(len(source)), targets=True)
-    write_table(out / "test.csv", source, rows["test"], targets=False)
-    split = {"train": rows["train"], "val": rows["validation"], "test": rows["test"]}
-    (out / "splits.json").write_text(json.dumps([split]))
+def chemprop(program: Path, source: MoleculeTable, task: str, seed: int, out: Path) -> Cost:
+    """Train on `all.csv` and predict `test.csv` once."""
     train = run(
-        [program, "train", "--data-path", out / "all.csv", "--task-type", DATASETS[name],
+        [program, "train", "--data-path", out / "all.csv", "--task-type", task,
          "--splits-file", out / "splits.json", "--epochs", EPOCHS, "--output-dir", out / "model",
          "--pytorch-seed", seed, "--accelerator", "cpu"],
         out / "train.log",
@@ -132,26 +141,73 @@ def chemprop(
          "--model-paths", out / "model" / "model_0" / "best.pt", "--accelerator", "cpu"],
         out / "predict.log",
     )  # fmt: skip
+    return {"train": train, "predict": predict}
+
+
+def edgewise(source: MoleculeTable, seed: int, ensemble: int, out: Path) -> Cost:
+    """The same through our command line."""
+    program = [sys.executable, "-m", "edgewise"]
+    targets = [word for name in source.targets for word in ("--target", name)]
+    shutil.rmtree(out / "run", ignore_errors=True)  # of a run that was stopped
+    train = run(
+        [*program, "train", out / "all.csv", *targets, "--split", out / "split.json",
+         "--seed", seed, "--ensemble", ensemble, "--device", "cpu", "--out", out / "run"],
+        out / "train.log",
+    )  # fmt: skip
+    predict = run(
+        [*program, "predict", out / "run", out / "test.csv", "--out", out / "predicted.csv"],
+        out / "predict.log",
+    )
+    return {"train": train, "predict": predict}
+
+
+def compete(job: dict[str, Any], work: Path, program: Path | None) -> dict[str, Any]:
+    """Train and predict once; the test score, and what it cost."""
+    source, task = read_named(job["dataset"]), DATASETS[job["dataset"]]
+    rows = split_rows(source, job["split"], job["seed"])
+    out = work / "-".join(str(job[key]) for key in ("model", "dataset", "split", "seed"))
+    out.mkdir(parents=True, exist_ok=True)
+    write_table(out / "all.csv", source, range(len(source)), targets=True)
+    write_table(out / "test.csv", source, rows["test"], targets=False)
+    split = {"train": rows["train"], "val": rows["validation"], "test": rows["test"]}
+    (out / "splits.json").write_text(json.dumps([split]))
+    (out / "split.json").write_text(json.dumps(rows))
+    if program is not None:
+        cost = chemprop(program, source, task, job["seed"], out)
+    else:
+        cost = edgewise(source, job["seed"], MEMBERS[job["model"]], out)
     with (out / "predicted.csv").open(newline="", encoding="utf-8") as file:
         table = list(csv.DictReader(file))
     if [line["smiles"] for line in table] != [source.smiles[row] for row in rows["test"]]:
         raise SystemExit(f"{out / 'predicted.csv'} does not list the test molecules in their order")
-    predicted = np.array([[float(line[t]) for t in source.target_names] for line in table])
-    observed = source.targets[rows["test"]]
-    return {
-        "test_score": round(score(observed, predicted, DATASETS[name]), 5),
-        "train": train,
-        "predict": predict,
-    }
+    predicted = np.array([[_value(line, name) for name in source.targets] for line in table])
+    observed = measured(source)[rows["test"]]
+    return {"test_score": round(score(observed, predicted, task), 5), **cost}
+
+
+def _value(line: dict[str, str], target: str) -> float:
+    """The prediction of a target: its own column at chemprop, one of these two at Edgewise."""
+    names = (target, f"{target}_prediction", f"{target}_probability", "prediction", "probability")
+    return float(next(line[name] for name in names if name in line))
 
 
 def jobs(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     return [
-        {"model": "chemprop", "dataset": name, "split": kind, "seed": seed}
-        for kind in arguments.splits
+        {"model": model, "dataset": name, "split": kind, "seed": seed, **identity(model)}
         for name in arguments.datasets
+        for kind in arguments.splits
         for seed in arguments.seeds
+        for model in arguments.models
     ]
+
+
+def identity(model: str) -> dict[str, Any]:
+    """What a run must have in common with a stored one, beside data, split and seed."""
+    if model not in MEMBERS:
+        return {"version": CHEMPROP, "epochs": EPOCHS}
+    members = {"ensemble": MEMBERS[model]}
+    settings = make_settings("graph", implied={"directed": False}, **members)
+    return {"settings": settings.differences()}
 
 
 def stored(path: Path) -> list[dict[str, Any]]:
@@ -161,29 +217,70 @@ def stored(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def table(path: Path = RESULTS) -> str:
+    """Both sides over the splits that both have, with the interval of the paired difference."""
+    found: dict[tuple[str, str], dict[str, dict[int, dict[str, Any]]]] = {}
+    for line in stored(path):
+        if identity(line["model"]).items() <= line.items():
+            models = found.setdefault((line["dataset"], line["split"]), {})
+            models.setdefault(line["model"], {})[line["seed"]] = line
+    lines = [
+        "| data | split | splits | chemprop | Edgewise | difference, 95 % | train CPU s | "
+        "predict CPU s | GiB |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for (name, kind), models in sorted(found.items()):
+        for model in MEMBERS:
+            theirs, ours = models.get("chemprop", {}), models.get(model, {})
+            seeds = sorted(theirs.keys() & ours.keys())
+            if seeds:
+                sides = [[side[seed] for seed in seeds] for side in (theirs, ours)]
+                what = f"{name}, {MEMBERS[model]} members" if MEMBERS[model] > 1 else name
+                lines.append(f"| {what} | {kind} | {len(seeds)} | {_cells(*sides)} |")
+    return "\n".join(lines)
+
+
+def _cells(theirs: list[dict[str, Any]], ours: list[dict[str, Any]]) -> str:
+    scores = [np.array([line["test_score"] for line in side]) for side in (theirs, ours)]
+    cells = [f"{side.mean():.3f} ± {side.std():.3f}" for side in scores]
+    cells.append(paired(scores[1] - scores[0]))
+    for digits, *keys in ((0, "train", "cpu"), (1, "predict", "cpu"), (2, "train", "peak_gib")):
+        means = [np.mean([line[keys[0]][keys[1]] for line in side]) for side in (theirs, ours)]
+        cells.append(" / ".join(f"{mean:.{digits}f}" for mean in means))
+    return " | ".join(cells)
+
+
+def paired(difference: np.ndarray) -> str:
+    """The mean of paired differences with its 95 % interval by Student's t."""
+    count, mean = len(difference), difference.mean()
+    if count < 2:
+        return f"{mean:+.3f}"
+    half = student.ppf(0.975, count - 1) * difference.std(ddof=1) / np.sqrt(count)
+    return f"{mean:+.3f} ({mean - half:+.3f} to {mean + half:+.3f})"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=list(DATASETS))
     parser.add_argument("--splits", nargs="+", default=SPLITS, choices=SPLITS)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(5)))
+    parser.add_argument("--models", nargs="+", default=MODELS, choices=["chemprop", *MEMBERS])
     parser.add_argument("--work", type=Path, default=HERE.parent / "build" / "versus_chemprop")
     parser.add_argument("--environment", type=Path, help="default: WORK/environment")
-    parser.add_argument("--results", type=Path, default=HERE / "results" / "versus_chemprop.jsonl")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--table", action="store_true", help="train nothing")
     arguments = parser.parse_args()
     done = stored(arguments.results)
-    program = environment(arguments.environment or arguments.work / "environment")
-    for job in jobs(arguments):
-        if any(job.items() <= line.items() for line in done):
-            continue
-        name, kind, seed = job["dataset"], job["split"], job["seed"]
-        source = read_named(name)
-        rows = split_rows(source, kind, seed)
-        out = arguments.work / f"{name}-{kind}-{seed}"
-        result = chemprop(program, source, name, rows, seed, out)
-        line = {**job, "version": CHEMPROP, "epochs": EPOCHS, **result}
+    missing = [j for j in jobs(arguments) if not any(j.items() <= line.items() for line in done)]
+    for job in missing if not arguments.table else ():
+        program = None
+        if job["model"] not in MEMBERS:
+            program = environment(arguments.environment or arguments.work / "environment")
+        line = {**job, **compete(job, arguments.work, program)}
         with arguments.results.open("a") as file:
             file.write(json.dumps(line) + "\n")
         print(json.dumps(line), file=sys.stderr, flush=True)
+    print(table(arguments.results))
 
 
 if __name__ == "__main__":

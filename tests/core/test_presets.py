@@ -31,6 +31,22 @@ def test_the_paper_preset_is_what_the_paper_says():
     assert (molecules.model.pooling, molecules.training.weight_decay) == ("max", 0.0001)
 
 
+def test_by_default_whole_graphs_get_a_deep_network_of_learnt_channels():
+    settings = make_settings("graph")
+    assert (settings.model.layer, settings.model.normalize) == ("gated", "none")
+    assert settings.model.depth >= 3
+    assert (settings.training.optimizer, settings.training.schedule) == ("adamw", "cosine")
+
+
+def test_another_layer_brings_the_settings_that_suit_it():
+    conv = make_settings("graph", layer="conv")
+    assert (conv.model.normalize, conv.model.depth, conv.model.hidden) == (
+        "doubly_stochastic", 2, 32,
+    )  # fmt: skip
+    assert make_settings("graph", layer="gated") == make_settings("graph")
+    assert make_settings("graph", "paper", layer="attention").model.hidden == 16
+
+
 def test_undirected_edges_have_no_direction_to_encode_unless_it_is_asked_for():
     assert make_settings("node").model.directed
     assert not make_settings("node", edges="undirected").model.directed

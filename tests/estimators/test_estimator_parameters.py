@@ -68,7 +68,7 @@ def test_the_repr_shows_what_was_changed(graph):
         ({"hidden": 0}, "hidden = 0 is out of range"),
         ({"hidden": "many"}, "hidden = 'many' is not a whole number"),
         ({"layer": "magic"}, "layer = 'magic' is unknown; choose one of conv, attention"),
-        ({"heads": 2}, "[heads] does not apply here: the layer is conv"),
+        ({"heads": 2}, "[heads] does not apply here: the layer is gated"),
         ({"device": "tpu"}, "the device 'tpu' is unavailable here; choose one of"),
         ({"preset": "best"}, "there is no preset 'best'; choose one of default, paper"),
         ({"directed": True}, "[directed] does not apply here: this is a MoleculeRegressor"),

@@ -21,10 +21,13 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_draw_is_settings_that_a_model_can_be_built_from(kind):
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_draw_is_settings_that_a_model_can_be_built_from(kind, preset):
     unit, source = KINDS[kind]
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    base = make_settings(unit.name, implied=source.implied)
+    base = make_settings(unit.name, preset, implied=source.implied)
+    # What only one layer has is not searched, and neither is the layer.
+    kept = {"layer", "normalize", "adapt"} if base.model.normalize == "none" else set()
     space = [searched for searched in SPACE if searched.holds(source, unit, TASK)]
     seen = set()
     for _ in range(60):
@@ -37,7 +40,7 @@ def test_every_draw_is_settings_that_a_model_can_be_built_from(kind):
         assert ("adapt" in trial.params) == (model.layer == "attention" and model.depth > 1)
         assert "hidden" in trial.params or (kind, model.depth) == ("nodes", 1)
         seen |= set(trial.params)
-    assert seen == {searched.name for searched in space}
+    assert seen == {searched.name for searched in space} - kept
 
 
 def test_what_only_molecules_have_is_searched_for_them_alone():
@@ -49,17 +52,18 @@ def test_what_only_molecules_have_is_searched_for_them_alone():
     assert names["nodes"] <= names["molecules"]
 
 
-def test_convolution_alone_is_drawn_for_a_normalisation_that_only_it_has():
+@pytest.mark.parametrize("normalize", ["gcn", "none"])
+def test_a_normalisation_that_few_layers_have_keeps_its_layer(normalize):
     layer = next(searched for searched in SPACE if searched.name == "layer")
-    assert not layer.when(ModelSettings(normalize="gcn"))
+    assert not layer.when(ModelSettings(normalize=normalize))
 
 
 def test_the_settings_of_every_preset_are_among_those_searched():
     for searched, preset, (unit, source) in itertools.product(SPACE, PRESETS, KINDS.values()):
         assert searched.name in SETTINGS
-        value = make_settings(unit.name, preset).flat()[searched.name]
-        among = searched.among
-        if searched.holds(source, unit, TASK):
+        settings = make_settings(unit.name, preset)
+        value, among = settings.flat()[searched.name], searched.among
+        if searched.holds(source, unit, TASK) and searched.holds_now(settings):
             inside = (
                 among.low <= value <= among.high if isinstance(among, Range) else value in among
             )

@@ -7,20 +7,44 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import Settings
 
 _GRAPHS: dict[str, Any] = {"split": "molecules", "head": "linear"}
+# Of the networks of the paper on whole graphs: what suits them better than the paper's own.
+_SMALL_NETWORK: dict[str, Any] = {
+    **_GRAPHS,
+    "hidden": 32,
+    "dropout": 0.0,
+    "learning_rate": 0.002,
+    "weight_decay": 0.0001,
+    "epochs": 300,
+    "patience": 50,
+    "batch_size": 32,
+}
+# Chosen by benchmarks/search_default.py; see docs/defaults.md.
+_DEEP_NETWORK: dict[str, Any] = {
+    "split": "molecules",
+    "layer": "gated",
+    "normalize": "none",
+    "encoder": "linear",
+    "depth": 4,
+    "hidden": 128,
+    "dropout": 0.0,
+    "activation": "relu",
+    "norm": "batch",
+    "residual": True,
+    "feed_forward": 2,
+    "pooling": "mean+max+sum",
+    "head": "mlp",
+    "featurizer": "rich",
+    "optimizer": "adamw",
+    "learning_rate": 0.001,
+    "schedule": "cosine",
+    "clip": 5.0,
+    "weight_decay": 0.00001,
+    "epochs": 60,
+    "patience": 60,
+    "batch_size": 64,
+}
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "default": {
-        "node": {},
-        "graph": {
-            **_GRAPHS,
-            "hidden": 32,
-            "dropout": 0.0,
-            "learning_rate": 0.002,
-            "weight_decay": 0.0001,
-            "epochs": 300,
-            "patience": 50,
-            "batch_size": 32,
-        },
-    },
+    "default": {"node": {}, "graph": _DEEP_NETWORK},
     "paper": {
         "node": {},
         "graph": {
@@ -35,6 +59,8 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
 }
+# Where another layer is asked for than the preset's own.
+_OTHER_LAYERS = {"graph": _SMALL_NETWORK}
 
 
 def make_settings(
@@ -61,8 +87,15 @@ def make_settings(
     if preset not in PRESETS:
         raise EdgewiseError(f"there is no preset {preset!r}; choose one of {', '.join(PRESETS)}")
     undirected = {"directed": False} if changes.get("edges") == "undirected" else {}
-    base = {**PRESETS[preset].get(unit, {}), **(implied or {}), **undirected}
+    base = {**_start(unit, preset, changes), **(implied or {}), **undirected}
     return Settings().changed(**{**base, **changes})
+
+
+def _start(unit: str, preset: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What the preset says; its network is that of its own layer, and another layer has another."""
+    said = PRESETS[preset].get(unit, {})
+    own = said.get("layer")
+    return said if own is None or changes.get("layer", own) == own else _OTHER_LAYERS.get(unit, {})
 
 
 def recipe_0_1(**changes: Any) -> Settings:

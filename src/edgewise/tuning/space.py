@@ -7,7 +7,7 @@ from typing import Any
 import optuna
 
 from edgewise.core.registries import LAYERS
-from edgewise.core.settings import SETTINGS, ModelSettings, Settings
+from edgewise.core.settings import POOLINGS, SETTINGS, ModelSettings, Settings
 from edgewise.data.sources import Source
 from edgewise.tasks.base import Task
 from edgewise.units.base import Unit
@@ -52,16 +52,17 @@ class Searched:
         return (taken or not of_layer) and self.when(settings.model)
 
 
+# Normalisations that every layer has. One that few have keeps its layer, and is kept.
+_SHARED = ("doubly_stochastic", "symmetric", "row")
 # In the order in which they are drawn: what comes later may depend on what came before.
 SPACE = (
-    Searched("layer", ("conv", "attention"), when=lambda model: model.normalize != "gcn"),
-    # Not gcn, which attention does not have.
-    Searched("normalize", ("doubly_stochastic", "symmetric", "row")),
-    Searched("depth", Range(1, 3)),
+    Searched("layer", ("conv", "attention"), when=lambda model: model.normalize in _SHARED),
+    Searched("normalize", _SHARED, when=lambda model: model.normalize in _SHARED),
+    Searched("depth", Range(1, 6)),
     # The only layer of a shallow network may be as wide as its outputs.
     Searched(
         "hidden",
-        Range(8, 128, log=True),
+        Range(8, 256, log=True),
         when=lambda model: model.head != "layer" or model.depth > 1,
     ),
     Searched("adapt", (True, False), when=lambda model: model.depth > 1 and model.heads == 1),
@@ -69,7 +70,7 @@ SPACE = (
     Searched("learning_rate", Range(1e-4, 3e-2, log=True)),
     Searched("weight_decay", Range(1e-6, 1e-2, log=True)),
     Searched("weighted", (False, True)),
-    Searched("pooling", ("max", "mean", "sum")),
+    Searched("pooling", POOLINGS),
     Searched("featurizer", ("paper", "rich")),
     Searched("batch_size", (16, 32, 64, 128)),
 )
