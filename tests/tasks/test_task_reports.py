@@ -13,7 +13,7 @@ from edgewise.tasks import records
 from edgewise.tasks.base import Prediction, Task
 from edgewise.tasks.classification import Classification
 from edgewise.tasks.multilabel import Multilabel
-from edgewise.tasks.records import as_stored
+from edgewise.tasks.records import as_stored, numbers_of
 from edgewise.tasks.regression import Regression
 
 CLASSES = Classification(("kind",), ("a", "b", "c"))
@@ -252,3 +252,9 @@ def test_of_an_ensemble_the_deviation_of_the_predicted_class_is_shown():
     task = Classification(("kind",), ("a", "b"))
     assert task.shown_std(predicted, std).tolist() == [[1], [4]]
     assert LABELS.shown_std(predicted, std) is std
+
+
+@pytest.mark.parametrize("cell", ["1e39", "-1e300", "inf"])
+def test_a_number_that_no_model_gives_is_refused(cell):
+    with pytest.raises(ValueError, match="larger than any"):
+        numbers_of(["0.5", cell])

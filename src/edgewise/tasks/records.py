@@ -110,7 +110,10 @@ def target_columns(cells: Cells, names: Sequence[str], word: str) -> Outcomes:
 
 def numbers_of(column: Sequence[str]) -> np.ndarray:
     """The numbers of a column that was written, NaN for an empty cell."""
-    return as_stored(np.array([float(cell) if cell else np.nan for cell in column]))
+    numbers = np.array([float(cell) if cell else np.nan for cell in column])
+    if (np.abs(numbers) > np.finfo(np.float32).max).any():
+        raise ValueError("a number is larger than any that a model gives")
+    return as_stored(numbers)
 
 
 def as_stored(numbers: np.ndarray) -> np.ndarray:
