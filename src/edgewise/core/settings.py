@@ -237,6 +237,13 @@ class TrainingSettings(_Part):
     scale_targets: bool = _setting(
         True, "scale targets to mean 0 and standard deviation 1", of="task"
     )
+    coverage: float = _setting(
+        0.9,
+        "share of new rows whose prediction interval or set is to hold the truth; 0: neither",
+        of="task",
+        low=0,
+        high=_BELOW_ONE,
+    )
     ensemble: int = _setting(1, "models whose predictions are averaged", low=1, high=1000)
     seed: int = _setting(0, "seed of the split, the initial weights and dropout", low=0)
     device: str = _setting("auto", "device to train on: auto, cpu, cuda or mps")

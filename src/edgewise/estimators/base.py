@@ -29,6 +29,7 @@ from edgewise.estimators.targets import (
     number_columns,
     settled,
 )
+from edgewise.tasks.base import Prediction, Task
 from edgewise.training import Epoch, Predictor, fit_member, load_model, make_predictor
 from edgewise.units.base import Problem
 
@@ -117,7 +118,8 @@ class Estimator(BaseEstimator):
             members.append(fitting.trainer.model)
             if member == 0:
                 self.history_ = fitting.history
-        self._take(make_predictor(problem, tuple(members)), target.y_ndim, target.classes)
+        model, _ = make_predictor(problem, tuple(members)).calibrated(problem)
+        self._take(model, target.y_ndim, target.classes)
         return self
 
     def _take(self, model: Predictor, y_ndim: int, classes: np.ndarray | None) -> None:
@@ -181,6 +183,9 @@ class Classifier(ClassifierMixin):
         labels: np.ndarray = self.fitted_.task.choose(probability, self.classes_)
         return labels
 
+    def _sets(self, prediction: Prediction) -> np.ndarray:
+        return _calibrated(self.fitted_).prediction_sets(prediction)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy over the rows with a label; of binary labels, their mean ROC-AUC."""
         check_is_fitted(self, "fitted_")
@@ -203,10 +208,14 @@ class Regressor(RegressorMixin):
 
     _role = "Regressor"
     y_ndim_: int
+    fitted_: Predictor
     predict: Callable[..., np.ndarray]
 
     def _values(self, value: np.ndarray) -> np.ndarray:
         return value[:, 0] if self.y_ndim_ == 1 else value
+
+    def _intervals(self, prediction: Prediction) -> np.ndarray:
+        return self._values(_calibrated(self.fitted_).intervals(prediction))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R2 over the rows with a value and a prediction; of several targets, the mean."""
@@ -219,6 +228,16 @@ class Regressor(RegressorMixin):
             if rows.sum() > 1  # of fewer it is not defined
         ]
         return float(np.mean(parts)) if parts else math.nan
+
+
+def _calibrated(model: Predictor) -> Task:
+    """The task of a model that has intervals or sets."""
+    if model.conformal is None:
+        raise EdgewiseError(
+            "the model has no intervals and no sets, because it had no validation rows or "
+            "coverage = 0; fit it with validation rows and a coverage such as 0.9"
+        )
+    return model.task
 
 
 def given_parts(X: Any, y: Any, validation: Any) -> list[tuple[Any, Any]]:

@@ -11,6 +11,7 @@ from edgewise.data.chemistry import MoleculeCodes, read_smiles, require_rdkit
 from edgewise.estimators.base import Classifier, Estimator, Regressor, check_lengths, given_parts
 from edgewise.estimators.parameters import setting_parameters
 from edgewise.estimators.targets import Target, binary_target, class_target, value_target
+from edgewise.tasks.base import Prediction
 from edgewise.units.graph import molecule_problem
 
 _OWN = {
@@ -68,15 +69,16 @@ class MoleculeEstimator(Estimator):
 
     def _predicted(self, X: Any, *, gaps: bool = True) -> np.ndarray:
         """Probabilities or values; rows that cannot be read are NaN if ``invalid`` says so."""
+        return self._prediction(X, gaps=gaps).mean
+
+    def _prediction(self, X: Any, *, gaps: bool = True) -> Prediction:
         check_is_fitted(self, "fitted_")
         self._check_invalid()
         texts = smiles_of(X, _WHERE[0])
         codes = read_smiles(texts)
         if self.invalid == "error" or not gaps:
             _refuse_unread(codes, len(texts))
-        predicted = np.full((len(texts), self.fitted_.task.width), np.nan)
-        predicted[codes.rows] = self.fitted_.predict(codes).mean
-        return predicted
+        return self.fitted_.predict(codes).placed(len(texts), codes.rows)
 
 
 @setting_parameters(**_OWN)
@@ -100,6 +102,15 @@ class MoleculeRegressor(Regressor, MoleculeEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The value of each molecule, in the shape of y."""
         return self._values(self._predicted(X))
+
+    def predict_interval(self, X: Any) -> np.ndarray:
+        """Prediction intervals, which hold the value as often as ``coverage`` says.
+
+        Returns:
+            Lower and upper ends, ``[rows, 2]`` or ``[rows, targets, 2]``; infinite where there
+            were too few validation rows to tell.
+        """
+        return self._intervals(self._prediction(X))
 
 
 @setting_parameters(**_OWN)
@@ -129,6 +140,15 @@ class MoleculeClassifier(Classifier, MoleculeEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """``[rows, classes]`` in the order of ``classes_``, or ``[rows, labels]``."""
         return self._predicted(X)
+
+    def predict_set(self, X: Any) -> np.ndarray:
+        """Prediction sets, which hold the truth as often as the parameter ``coverage`` says.
+
+        Returns:
+            Bools, ``[rows, classes]`` in the order of ``classes_``; of binary labels ``[rows,
+            labels, 2]``, whether 0 and whether 1 is in the set.
+        """
+        return self._sets(self._prediction(X, gaps=False))
 
 
 _WHERE = ("X", "the X of validation")

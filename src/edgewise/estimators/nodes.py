@@ -14,6 +14,7 @@ from edgewise.estimators.base import Classifier, Estimator, Regressor, check_len
 from edgewise.estimators.parameters import setting_parameters
 from edgewise.estimators.targets import Target, class_target, settled, value_target
 from edgewise.graphs.graph import Graph
+from edgewise.tasks.base import Prediction
 from edgewise.units.node import node_problem
 
 _OWN = {
@@ -83,9 +84,12 @@ class NodeEstimator(Estimator):
         )
 
     def _predicted(self, X: Any, graph: Any) -> np.ndarray:
+        return self._prediction(X, graph).mean
+
+    def _prediction(self, X: Any, graph: Any = None) -> Prediction:
         check_is_fitted(self, "fitted_")
         where = self._graph(graph)
-        return self.fitted_.predict(where).mean[node_rows(X, where).numpy()]
+        return self.fitted_.predict(where).of_rows(node_rows(X, where).numpy())
 
 
 @setting_parameters(**_OWN)
@@ -122,6 +126,15 @@ class NodeClassifier(Classifier, NodeEstimator):
         """``[nodes, classes]`` in the order of ``classes_``; arguments as in :meth:`predict`."""
         return self._predicted(X, graph)
 
+    def predict_set(self, X: Any = None, graph: Any = None) -> np.ndarray:
+        """Prediction sets, which hold the true class as often as ``coverage`` says.
+
+        Returns:
+            Bools, ``[nodes, classes]`` in the order of ``classes_``; arguments as in
+            :meth:`predict`.
+        """
+        return self._sets(self._prediction(X, graph))
+
 
 @setting_parameters(**_OWN)
 class NodeRegressor(Regressor, NodeEstimator):
@@ -138,6 +151,15 @@ class NodeRegressor(Regressor, NodeEstimator):
     def predict(self, X: Any = None, graph: Any = None) -> np.ndarray:
         """The value of each node of X, or of all; arguments as in :class:`NodeClassifier`."""
         return self._values(self._predicted(X, graph))
+
+    def predict_interval(self, X: Any = None, graph: Any = None) -> np.ndarray:
+        """Prediction intervals, which hold the value as often as ``coverage`` says.
+
+        Returns:
+            Lower and upper ends, ``[nodes, 2]``; infinite where there were too few validation
+            nodes to tell. Arguments as in :meth:`predict`.
+        """
+        return self._intervals(self._prediction(X, graph))
 
 
 def node_rows(X: Any, graph: Graph) -> Tensor:

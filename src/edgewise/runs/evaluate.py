@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from edgewise.core.errors import EdgewiseError
 from edgewise.runs.folder import open_run, reopen
 from edgewise.runs.new_data import model_and_data
+from edgewise.runs.outputs import judged
 from edgewise.tasks.metrics import Metrics
 from edgewise.training.predictor import load_model
 from edgewise.units.base import Show, Tell
@@ -35,16 +38,16 @@ def evaluate(
     if not data:
         model = load_model(folder, device)
         problem = reopen(open_run(folder).on(device), progress).problem
-        prediction, truth = model.predict(problem.data).mean, problem.truth.numpy()
+        prediction, truth = model.predict(problem.data), problem.truth.numpy()
         return {
-            name: problem.task.metrics(prediction[rows.numpy()], truth[rows.numpy()])
+            name: judged(problem.task, prediction, truth, rows.numpy())
             for name, rows in problem.split.parts().items()
         }
     model, source = model_and_data(folder, data, smiles_column, encoding, device)
     prediction, truth = model.unit.evaluated(
         model, source, smiles_column=smiles_column, progress=progress, tell=tell
     )
-    metrics = model.task.metrics(prediction, truth)
+    metrics = judged(model.task, prediction, truth, np.arange(len(truth)))
     if not metrics["rows"]:
         raise EdgewiseError(f"{source} holds no known target to compare with; fill its column")
     return metrics

@@ -157,6 +157,7 @@ def open_run(folder: str | Path) -> Run:
         source = stored_source(data["form"], data["places"])
         if content["format"] == RUN_FORMAT_0_1:
             settings = settings_0_1(content["recipe"], _KINDS_0_1[source.unit])
+            settings = settings.changed(coverage=0)  # it goes on without intervals
         elif content["format"] == FORMAT:
             settings = load_settings(content["settings"])
         else:

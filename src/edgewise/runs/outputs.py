@@ -5,12 +5,15 @@ import shutil
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from edgewise.core.files import write_atomically
 from edgewise.core.manifest import write_manifest
 from edgewise.core.spreadsheet import csv_text
 from edgewise.data.splits import Split
 from edgewise.runs.folder import Run
-from edgewise.tasks.base import Prediction
+from edgewise.tasks.base import Prediction, Task
+from edgewise.tasks.conformal import coverage_metrics
 from edgewise.training.fitting import Fitting
 from edgewise.training.predictor import Predictor
 from edgewise.units.base import Problem
@@ -32,7 +35,7 @@ def write_outputs(
     """Write everything a run leaves behind; ``metrics.json`` comes last, and ends the run."""
     finished = len(fittings) == run.settings.training.ensemble and all(f.done for f in fittings)
     task, truth = problem.task, problem.truth.numpy()
-    prediction = model.predict(problem.data)
+    model, prediction = model.calibrated(problem)
     columns = {
         **problem.unit.row_columns(problem),
         "split": part_of_row(problem.split, len(truth)),
@@ -50,7 +53,7 @@ def write_outputs(
         "best_epochs": [fitting.best.number for fitting in fittings if fitting.best],
         "seconds": round(seconds, 3),
         **{
-            name: task.metrics(prediction.mean[rows], truth[rows])
+            name: judged(task, prediction, truth, rows)
             for name, rows in ((n, part.numpy()) for n, part in problem.split.parts().items())
         },
     }
@@ -61,6 +64,14 @@ def write_outputs(
     if finished:
         shutil.rmtree(run.folder / "checkpoint")
     return Trained(model, prediction, tuple(fittings), metrics)
+
+
+def judged(
+    task: Task, prediction: Prediction, truth: np.ndarray, rows: np.ndarray
+) -> dict[str, Any]:
+    """All metrics of some rows, and how often their intervals or sets hold the truth."""
+    metrics = task.metrics(prediction.mean[rows], truth[rows])
+    return metrics | coverage_metrics(task, prediction, truth, rows)
 
 
 def part_of_row(split: Split, count: int) -> list[str]:

@@ -14,6 +14,7 @@ from edgewise.core.registries import TASKS
 from edgewise.core.settings import TrainingSettings
 from edgewise.data.tables import Table
 from edgewise.tasks.metrics import Metrics
+from edgewise.tasks.prediction import Prediction
 from edgewise.tasks.records import (
     BinaryQuestion,
     CalibrationPairs,
@@ -28,14 +29,6 @@ from edgewise.tasks.records import (
 )
 
 Columns = dict[str, list[str]]  # of a table, by name
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """What an ensemble predicts: the mean of its members, and how far they are apart."""
-
-    mean: np.ndarray  # probabilities or values, [rows, outputs]
-    deviation: np.ndarray | None  # standard deviation over the members; None for a single one
 
 
 @dataclass(frozen=True)
@@ -160,6 +153,32 @@ class Task:
         value = self.metrics(predicted, truth)[self.headline]
         return math.nan if value is None else float(value)
 
+    # Uncertainty, by edgewise.tasks.conformal. A task without score names has none.
+
+    region_word: ClassVar[str] = "prediction set"
+    region_size: ClassVar[str] = "mean size"
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """The nonconformity scores: each is calibrated on its own."""
+        return ()
+
+    def nonconformity(self, prediction: Prediction, truth: np.ndarray) -> np.ndarray:
+        """How little the truth conforms: ``[rows, score names]``, NaN where it says nothing."""
+        raise NotImplementedError
+
+    def region_sizes(self, prediction: Prediction) -> np.ndarray:
+        """Widths of intervals, or how many classes a set holds: ``[rows, score names]``."""
+        raise NotImplementedError
+
+    def intervals(self, prediction: Prediction) -> np.ndarray:
+        """Lower and upper ends of the prediction intervals, ``[rows, names, 2]``."""
+        raise EdgewiseError(f"{self.name} has no prediction intervals; predict the values alone")
+
+    def prediction_sets(self, prediction: Prediction) -> np.ndarray:
+        """Which classes the prediction sets hold, as bools; the last axis is that of classes."""
+        raise EdgewiseError(f"{self.name} has no prediction sets; predict the labels alone")
+
     # For estimators.
 
     @property
@@ -271,6 +290,11 @@ def cells(values: Iterable[Any]) -> list[str]:
     return ["" if math.isnan(value) else f"{value:.9g}" for value in values]
 
 
+def set_cells(sets: np.ndarray, names: Sequence[str]) -> list[str]:
+    """Prediction sets as cells, ``a|b``; an empty set is an empty cell."""
+    return ["|".join(n for n, inside in zip(names, row, strict=True) if inside) for row in sets]
+
+
 class Columnar(Task):
     """Tasks with a number in a column of its own for each name.
 
@@ -339,23 +363,26 @@ class Columnar(Task):
         return target_columns(cells, self.names, self.word)
 
     def predicted_columns(self, prediction: Prediction) -> Columns:
-        columns = {}
-        for i, name in enumerate(self.names):
-            columns[f"{name}_{self.word}"] = cells(prediction.mean[:, i])
-            if prediction.deviation is not None:
-                columns[f"{name}_std"] = cells(prediction.deviation[:, i])
+        columns: Columns = {}
+        for i in range(len(self.names)):
+            columns |= self.target_columns(prediction, i)
+        return columns
+
+    def target_columns(self, prediction: Prediction, i: int) -> Columns:
+        """The columns of one target."""
+        columns = {f"{self.names[i]}_{self.word}": cells(prediction.mean[:, i])}
+        if prediction.deviation is not None:
+            columns[f"{self.names[i]}_std"] = cells(prediction.deviation[:, i])
         return columns
 
     def observed_columns(self, truth: np.ndarray) -> Columns:
         return {f"{name}_true": cells(truth[:, i]) for i, name in enumerate(self.names)}
 
     def compared_columns(self, prediction: Prediction, truth: np.ndarray) -> Columns:
-        true, predicted = self.observed_columns(truth), self.predicted_columns(prediction)
         columns: Columns = {}
-        for name in self.names:
-            columns[f"{name}_true"] = true[f"{name}_true"]
-            mine = (f"{name}_{self.word}", f"{name}_std")
-            columns |= {column: predicted[column] for column in mine if column in predicted}
+        for i, name in enumerate(self.names):
+            columns[f"{name}_true"] = cells(truth[:, i])
+            columns |= self.target_columns(prediction, i)
         return columns
 
 

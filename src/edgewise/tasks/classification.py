@@ -15,13 +15,14 @@ from edgewise.data.labels import Labels, learn_classes
 from edgewise.data.tables import Table
 from edgewise.tasks.base import (
     Columns,
-    Prediction,
     Task,
     balanced_weights,
     cells,
+    set_cells,
     zero_without,
 )
 from edgewise.tasks.metrics import Metrics, classification_metrics
+from edgewise.tasks.prediction import Prediction
 from edgewise.tasks.reading import distinct_numbers, holds_words
 from edgewise.tasks.records import (
     STD_SUFFIXES,
@@ -47,12 +48,12 @@ class Classification(Task):
 
     name = "classification"
     headline = "accuracy"
-    settings = frozenset({"weighted"})
+    settings = frozenset({"weighted", "coverage"})
     role = "Classifier"
     single_label = True
     panels = (
-        *("learning", "classes", "probabilities", "balance", "embeddings", "worst-errors"),
-        *("metrics", "settings", "provenance"),
+        *("learning", "classes", "probabilities", "uncertainty", "balance", "embeddings"),
+        *("worst-errors", "metrics", "settings", "provenance"),
     )
     output_word = "class"
     output_metrics = ("precision", "recall", "f1", "rows")
@@ -153,6 +154,22 @@ class Classification(Task):
         hits = predicted[known].argmax(axis=1) == truth[known]
         return float(hits.mean()) if len(hits) else math.nan
 
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        return self.names
+
+    def nonconformity(self, prediction: Prediction, truth: np.ndarray) -> np.ndarray:
+        """1 less the probability of the true class."""
+        of_truth = prediction.mean[np.arange(len(truth)), np.maximum(truth, 0)]
+        return np.where(truth >= 0, 1 - of_truth, math.nan)[:, None]
+
+    def region_sizes(self, prediction: Prediction) -> np.ndarray:
+        return self.prediction_sets(prediction).sum(axis=1, keepdims=True)
+
+    def prediction_sets(self, prediction: Prediction) -> np.ndarray:
+        assert prediction.conformal is not None
+        return 1 - prediction.mean <= prediction.conformal.quantiles[0]
+
     def label_arrays(self, classes: np.ndarray | None) -> np.ndarray | None:
         return classes
 
@@ -164,6 +181,8 @@ class Classification(Task):
         columns = {"predicted": [self.classes[k] for k in best]}
         if prediction.deviation is not None:
             columns["std"] = cells(prediction.deviation[np.arange(len(best)), best])
+        if prediction.conformal is not None:
+            columns["prediction_set"] = set_cells(self.prediction_sets(prediction), self.classes)
         probabilities = {f"p_{c}": cells(prediction.mean[:, k]) for k, c in enumerate(self.classes)}
         return columns | probabilities
 

@@ -12,8 +12,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.tables import Table
-from edgewise.tasks.base import Columnar, balanced_weights, zero_without
+from edgewise.tasks.base import Columnar, Columns, balanced_weights, set_cells, zero_without
 from edgewise.tasks.metrics import Metrics, binary_metrics, roc_auc
+from edgewise.tasks.prediction import Prediction
 from edgewise.tasks.reading import distinct_numbers, holds_words, refuse_empty
 from edgewise.tasks.records import (
     BinaryQuestion,
@@ -31,12 +32,12 @@ class Multilabel(Columnar):
 
     name = "multilabel"
     headline = "roc_auc"
-    settings = frozenset({"weighted"})
+    settings = frozenset({"weighted", "coverage"})
     role = "Classifier"
     word = "probability"
     panels = (
-        *("learning", "labels", "probabilities", "balance", "embeddings", "worst-errors"),
-        *("metrics", "settings", "provenance"),
+        *("learning", "labels", "probabilities", "uncertainty", "balance", "embeddings"),
+        *("worst-errors", "metrics", "settings", "provenance"),
     )
     output_word = "label"
     output_metrics = (
@@ -107,6 +108,32 @@ class Multilabel(Columnar):
         return roc_auc(predicted, truth)
 
     @property
+    def score_names(self) -> tuple[str, ...]:
+        # Apart, because a rare label would be left out of all sets, and they would be right.
+        return tuple(f"{name} = {answer}" for name in self.names for answer in (0, 1))
+
+    def nonconformity(self, prediction: Prediction, truth: np.ndarray) -> np.ndarray:
+        """1 less the probability of the answer, for the rows that have it."""
+        score = 1 - _of_answers(prediction)
+        return np.where(truth[..., None] == (0, 1), score, math.nan).reshape(len(truth), -1)
+
+    def region_sizes(self, prediction: Prediction) -> np.ndarray:
+        return self.prediction_sets(prediction).sum(axis=2).repeat(2, axis=1)
+
+    def prediction_sets(self, prediction: Prediction) -> np.ndarray:
+        """``[rows, names, 2]``: whether 0 is in the set of a label, and whether 1 is."""
+        assert prediction.conformal is not None
+        quantiles = np.array(prediction.conformal.quantiles).reshape(-1, 2)
+        return 1 - _of_answers(prediction) <= quantiles
+
+    def target_columns(self, prediction: Prediction, i: int) -> Columns:
+        columns = super().target_columns(prediction, i)
+        if prediction.conformal is not None:
+            sets = self.prediction_sets(prediction)[:, i]
+            columns[f"{self.names[i]}_set"] = set_cells(sets, ("0", "1"))
+        return columns
+
+    @property
     def y_ndim(self) -> int:
         return 2
 
@@ -174,3 +201,8 @@ class Multilabel(Columnar):
             Group("positive", column == 1),
         )
         return self.names[label], groups
+
+
+def _of_answers(prediction: Prediction) -> np.ndarray:
+    """The probabilities of 0 and of 1, ``[rows, names, 2]``."""
+    return np.stack([1 - prediction.mean, prediction.mean], axis=2)

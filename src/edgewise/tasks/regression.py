@@ -13,8 +13,9 @@ from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import TrainingSettings
 from edgewise.data.columns import scale_of
 from edgewise.data.tables import Table
-from edgewise.tasks.base import Columnar, zero_without
+from edgewise.tasks.base import Columnar, Columns, cells, zero_without
 from edgewise.tasks.metrics import Metrics, regression_metrics
+from edgewise.tasks.prediction import Prediction
 from edgewise.tasks.reading import holds_words, refuse_empty
 from edgewise.tasks.records import Group, ValuePairs, ValueStatistics, WorstError
 
@@ -35,16 +36,17 @@ class Regression(Columnar):
     name = "regression"
     headline = "rmse"
     lower_is_better = True
-    settings = frozenset({"scale_targets"})
+    settings = frozenset({"scale_targets", "coverage"})
     role = "Regressor"
     word = "predicted"
     panels = (
-        *("learning", "predictions", "value-statistics", "embeddings", "worst-errors"),
-        *("metrics", "settings", "provenance"),
+        *("learning", "predictions", "uncertainty", "value-statistics", "embeddings"),
+        *("worst-errors", "metrics", "settings", "provenance"),
     )
     output_word = "target"
     output_metrics = ("rmse", "mae", "r2", "rows")
     error_is_probability = False
+    region_word, region_size = "prediction interval", "mean width"
 
     def __str__(self) -> str:
         return f"regression of {preview(self.names)}"
@@ -95,6 +97,30 @@ class Regression(Columnar):
 
     def column_score(self, predicted: np.ndarray, truth: np.ndarray) -> float:
         return math.sqrt(float(np.square(predicted.astype(np.float64) - truth).mean()))
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        return self.names
+
+    def nonconformity(self, prediction: Prediction, truth: np.ndarray) -> np.ndarray:
+        """The absolute error; of an ensemble, divided by how far its members are apart."""
+        return np.abs(truth - prediction.mean) / _difficulty(prediction)
+
+    def region_sizes(self, prediction: Prediction) -> np.ndarray:
+        assert prediction.conformal is not None
+        return 2 * _difficulty(prediction) * np.array(prediction.conformal.quantiles)
+
+    def intervals(self, prediction: Prediction) -> np.ndarray:
+        half = self.region_sizes(prediction) / 2
+        return np.stack([prediction.mean - half, prediction.mean + half], axis=2)
+
+    def target_columns(self, prediction: Prediction, i: int) -> Columns:
+        columns = super().target_columns(prediction, i)
+        if prediction.conformal is not None:
+            ends = self.intervals(prediction)[:, i]
+            columns[f"{self.names[i]}_lower"] = cells(ends[:, 0])
+            columns[f"{self.names[i]}_upper"] = cells(ends[:, 1])
+        return columns
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Regression":
@@ -157,3 +183,14 @@ class Regression(Columnar):
             interval = (float(edges[k]), float(edges[min(k + 1, len(edges) - 1)]))
             groups.append(Group(interval, (step == k) & known, "step"))
         return self.names[target], tuple(groups)
+
+
+def _difficulty(prediction: Prediction) -> np.ndarray:
+    """The standard deviation of an ensemble plus half its mean over the training rows, or 1.
+
+    The sum keeps the interval of a row that all members agree on from vanishing.
+    """
+    if prediction.deviation is None or prediction.conformal is None:
+        return np.ones_like(prediction.mean)
+    difficulty: np.ndarray = prediction.deviation + np.array(prediction.conformal.offsets)
+    return np.maximum(difficulty, 1e-12)

@@ -18,6 +18,8 @@ from edgewise.core.settings import Settings, load_settings
 from edgewise.graphs.batch import Batches
 from edgewise.nn.network import Network
 from edgewise.tasks.base import Prediction, Task, load_task
+from edgewise.tasks.conformal import calibrated
+from edgewise.tasks.prediction import CONFORMAL_SHAPE, Conformal, load_conformal
 from edgewise.training.legacy import FORMAT_0_1, UNITS_0_1, settings_0_1
 from edgewise.training.weights import load_members, reason_of
 from edgewise.units.base import Problem, Unit
@@ -29,6 +31,7 @@ _SHAPE = {
         **{"kind": str, "names": [str], "classes": Maybe([str])},
         **{"center": Maybe([float]), "scale": Maybe([float])},
     },
+    "conformal": Maybe((CONFORMAL_SHAPE, None)),
     **{"unit": Maybe(str), "settings": Maybe({str: {str: object}})},
     **{"kind": Maybe(str), "recipe": Maybe({str: object})},  # of version 0.1
 }
@@ -46,6 +49,7 @@ class Predictor:
         channels: Edge channels it expects, before direction is encoded.
         members: Its networks, one or an ensemble.
         encoder: What was learnt about the columns of the data; None: they came ready.
+        conformal: What the validation rows say about its uncertainty.
     """
 
     unit: Unit
@@ -55,6 +59,7 @@ class Predictor:
     channels: int
     members: tuple[Network, ...]
     encoder: Any = None
+    conformal: Conformal | None = None
 
     @property
     def device(self) -> torch.device:
@@ -81,7 +86,15 @@ class Predictor:
             empty = torch.zeros(0, self.task.width)
             outputs.append((torch.cat(parts).cpu() if parts else empty).double().numpy())
         every = np.stack(outputs)
-        return Prediction(every.mean(axis=0), every.std(axis=0) if len(every) > 1 else None)
+        deviation = every.std(axis=0) if len(every) > 1 else None
+        return Prediction(every.mean(axis=0), deviation, self.conformal)
+
+    def calibrated(self, problem: Problem) -> tuple["Predictor", Prediction]:
+        """The model with intervals or sets learnt from validation rows, and what it predicts."""
+        raw = replace(self, conformal=None).predict(problem.data)
+        coverage = problem.settings.training.coverage
+        found = calibrated(self.task, raw, problem.truth.numpy(), problem.split, coverage)
+        return replace(self, conformal=found.conformal), found
 
     @torch.no_grad()
     def embeddings(self, data: Any, rows: np.ndarray | None = None) -> np.ndarray:
@@ -121,6 +134,7 @@ class Predictor:
             "channels": self.channels,
             "members": len(self.members),
             "task": self.task.to_json(),
+            "conformal": None if self.conformal is None else self.conformal.to_json(),
             "settings": self.settings.to_json(),
         }
         names = ["model.safetensors", "model.json"]
@@ -165,6 +179,10 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
             else load_settings(content["settings"])
         )
         task = load_task(content["task"])
+        conformal = None
+        if content.get("conformal") is not None:  # version 0.1 wrote none
+            sizes = len(task.score_names), task.width
+            conformal = load_conformal(content["conformal"], *sizes)
         widths = content["features"], content["channels"]
         if min(*widths, content["members"]) < 1:
             raise EdgewiseError("its widths make no sense")
@@ -191,7 +209,7 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
             f"{place} is not a saved model (no network has its sizes); train it again"
         ) from error
     members = load_members(inside(folder, "model.safetensors"), model, content["members"])
-    found = Predictor(unit, settings, task, *widths, members, encoder)
+    found = Predictor(unit, settings, task, *widths, members, encoder, conformal)
     return found.on(device) if device else found
 
 

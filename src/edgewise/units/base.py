@@ -119,7 +119,7 @@ class Unit:
         smiles_column: str = "",
         progress: Show | None = None,
         tell: Tell = lambda _: None,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[Prediction, np.ndarray]:
         """Predictions for new data and the truth in them."""
         raise NotImplementedError
 

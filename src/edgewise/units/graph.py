@@ -96,7 +96,7 @@ class GraphUnit(Unit):
         smiles_column: str = "",
         progress: Show | None = None,
         tell: Tell = lambda _: None,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[Prediction, np.ndarray]:
         named = replace(model.settings.data, smiles_column=smiles_column)
         rows = source.read_molecules(named, usual=model.settings.data.smiles_column)
         known = model.task.read(rows.table)
@@ -105,7 +105,7 @@ class GraphUnit(Unit):
             tell(left_out(invalid, len(rows)))
         device = find_device(model.settings.training.device)
         prediction = model.predict(self.as_data(codes, model.encoder, device))
-        return prediction.mean, known[torch.from_numpy(codes.rows)].numpy()
+        return prediction, known[torch.from_numpy(codes.rows)].numpy()
 
     def load_encoder(self, path: Path) -> Featurizer:
         return load_featurizer(path)

@@ -22,7 +22,7 @@ from edgewise.graphs.channels import is_symmetric
 from edgewise.graphs.graph import Graph, single_precision
 from edgewise.graphs.whole_graph import WholeGraph
 from edgewise.nn.network import ChannelNetwork, Network
-from edgewise.tasks.base import Task
+from edgewise.tasks.base import Prediction, Task
 from edgewise.tasks.reading import find_label_task, find_task
 from edgewise.units.base import Opened, Predicted, Predicts, Problem, Show, Tell, Unit, known_rows
 from edgewise.units.node_notices import columns_line, graph_notices, table_notices
@@ -105,7 +105,7 @@ class NodeUnit(Unit):
         smiles_column: str = "",
         progress: Show | None = None,
         tell: Tell = lambda _: None,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[Prediction, np.ndarray]:
         graph, truth = self._read(model, source, tell)
         if truth is None:
             raise EdgewiseError(
@@ -114,7 +114,7 @@ class NodeUnit(Unit):
         if isinstance(truth, EdgewiseError):
             raise truth
         data = WholeGraph(graph, find_device(model.settings.training.device))
-        return model.predict(data).mean, truth.numpy()
+        return model.predict(data), truth.numpy()
 
     def _read(
         self, model: Predicts, source: Source, tell: Tell
