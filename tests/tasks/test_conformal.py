@@ -173,7 +173,7 @@ def test_without_validation_rows_or_coverage_there_are_no_intervals():
     graph, y = ring_of(60, 2)
     for given in ({"validation_fraction": 0}, {"coverage": 0}):
         model = NodeRegressor(graph=graph, **{**QUICK, **given}).fit(np.arange(60), y)
-        with pytest.raises(EdgewiseError, match="no intervals .* fit it with validation rows"):
+        with pytest.raises(EdgewiseError, match=r"no intervals .* fit it with validation rows"):
             model.predict_interval()
 
 
