@@ -39,6 +39,13 @@ def predict(
             "such as =1+1, gets a single quote in front",
         ),
     ] = False,
+    distance: Annotated[
+        bool,
+        typer.Option(
+            help="for molecules, a column with the distance to the nearest of training: 1 less "
+            "the Tanimoto similarity"
+        ),
+    ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
 ) -> None:
     """Predict every row, in order; one that cannot be read gets the reason in its column error."""
@@ -55,6 +62,7 @@ def predict(
             encoding=encoding,
             device=device,
             raw_cells=raw_cells,
+            distance=distance,
             tell=_to_nobody if quiet else _aside,
         )
     left = f"; {bad} rows could not be read, see the column error" if bad else ""

@@ -36,6 +36,7 @@ _MARKS = ("recipe.json", MANIFEST)  # of the folder of a run or a saved model
 _OWN = frozenset(
     {"predictions.csv", "history.csv", "invalid.csv", "splits.json", "metrics.json", *_MARKS}
     | {"model.json", "model.safetensors", "reader.json", "featurizer.json", "report.html"}
+    | {"training-fingerprints.safetensors"}
 )
 _KINDS_0_1 = {unit: kind for kind, unit in UNITS_0_1.items()}
 

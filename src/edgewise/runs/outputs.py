@@ -40,6 +40,7 @@ def write_outputs(
         **problem.unit.row_columns(problem),
         "split": part_of_row(problem.split, len(truth)),
         **task.compared_columns(prediction, truth),
+        **problem.unit.distance_columns(model.reference, problem.data),
     }
     model.save(run.folder)
     write_atomically(run.folder / "history.csv", csv_text(_history(fittings, task.headline)))

@@ -1,6 +1,7 @@
 """Predict with a trained model, and write a table."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from edgewise.runs.folder import check_not_own
@@ -19,6 +20,7 @@ def predict(
     encoding: str = "",
     device: str = "",
     raw_cells: bool = False,
+    distance: bool = True,
     tell: Tell = lambda _: None,
 ) -> tuple[int, int]:
     """Predict rows, and write them in their order.
@@ -34,6 +36,7 @@ def predict(
         device: Where to predict; without it as in training.
         raw_cells: Write text as it is; without it, text that a spreadsheet would run as a formula
             gets a single quote in front.
+        distance: For molecules, say how far each is from those of training.
         tell: Called with what was changed in reading the tables of a graph, and with why its
             labels, where it has any, do not stand beside the predictions.
 
@@ -41,6 +44,8 @@ def predict(
         How many rows were predicted, and how many could not be.
     """
     model, source = model_and_data(folder, data, smiles_column, encoding, device)
+    if not distance:
+        model = replace(model, reference=None)
     if out is not None:
         source.check_not_written(out, "--out")
         check_not_own(Path(out), "--out")

@@ -11,7 +11,7 @@ import torch
 from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, NotRegistered
 from edgewise.core.files import inside, write_atomically
-from edgewise.core.manifest import check_manifest, write_manifest
+from edgewise.core.manifest import check_listed, check_manifest, write_manifest
 from edgewise.core.registries import UNITS
 from edgewise.core.schema import Maybe, read_json
 from edgewise.core.settings import Settings, load_settings
@@ -21,7 +21,7 @@ from edgewise.tasks.base import Prediction, Task, load_task
 from edgewise.tasks.conformal import calibrated
 from edgewise.tasks.prediction import CONFORMAL_SHAPE, Conformal, load_conformal
 from edgewise.training.legacy import FORMAT_0_1, UNITS_0_1, settings_0_1
-from edgewise.training.weights import load_members, reason_of
+from edgewise.training.weights import load_members, read_tensors, reason_of
 from edgewise.units.base import Problem, Unit
 
 FORMAT = "edgewise model 2"
@@ -50,6 +50,7 @@ class Predictor:
         members: Its networks, one or an ensemble.
         encoder: What was learnt about the columns of the data; None: they came ready.
         conformal: What the validation rows say about its uncertainty.
+        reference: What is kept of the training rows, to tell how far others are from them.
     """
 
     unit: Unit
@@ -60,6 +61,7 @@ class Predictor:
     members: tuple[Network, ...]
     encoder: Any = None
     conformal: Conformal | None = None
+    reference: Any = None
 
     @property
     def device(self) -> torch.device:
@@ -142,6 +144,10 @@ class Predictor:
             names.append(self.unit.encoder_file)
             encoder = json.dumps(self.encoder.to_json(), indent=1)
             write_atomically(folder / self.unit.encoder_file, encoder)
+        if self.reference is not None:
+            names.append(self.unit.reference_file)
+            bits = {"bits": torch.from_numpy(self.reference.bits)}
+            write_atomically(folder / self.unit.reference_file, save(bits))
         write_atomically(folder / "model.safetensors", save(tensors))
         write_atomically(folder / "model.json", json.dumps(content, indent=1))
         write_manifest(folder, names)
@@ -151,7 +157,13 @@ def make_predictor(problem: Problem, members: tuple[Network, ...]) -> Predictor:
     """Trained networks, with what their problem knows about input and output."""
     widths = problem.data.num_features, problem.data.num_channels
     return Predictor(
-        problem.unit, problem.settings, problem.task, *widths, members, problem.encoder
+        problem.unit,
+        problem.settings,
+        problem.task,
+        *widths,
+        members,
+        problem.encoder,
+        reference=problem.unit.reference(problem),
     )
 
 
@@ -200,6 +212,7 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
         if has_encoder:
             check_manifest(folder, [unit.encoder_file])
     encoder = unit.load_encoder(inside(folder, unit.encoder_file))
+    reference = _reference(folder, unit)
     try:
         # On no device: nothing is allocated before the sizes are known to be those of the file.
         with torch.device("meta"):
@@ -209,8 +222,24 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
             f"{place} is not a saved model (no network has its sizes); train it again"
         ) from error
     members = load_members(inside(folder, "model.safetensors"), model, content["members"])
-    found = Predictor(unit, settings, task, *widths, members, encoder, conformal)
+    found = Predictor(unit, settings, task, *widths, members, encoder, conformal, reference)
     return found.on(device) if device else found
+
+
+def _reference(folder: Path, unit: Unit) -> Any:
+    """What the folder keeps of the training rows; older models keep nothing."""
+    name = unit.reference_file
+    if not name:
+        return None
+    check_listed(folder, [name])
+    path = inside(folder, name)
+    if not path.exists():
+        return None
+    check_manifest(folder, [name])
+    try:
+        return unit.load_reference(read_tensors(path))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise EdgewiseError(f"{path} cannot be used ({reason_of(error)}); train again") from error
 
 
 def _cure(folder: Path) -> str:

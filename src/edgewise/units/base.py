@@ -68,6 +68,9 @@ class Predicts(Protocol):
     @property
     def encoder(self) -> Any: ...
 
+    @property
+    def reference(self) -> Any: ...
+
     def predict(self, data: Batches) -> Prediction: ...
 
 
@@ -90,6 +93,7 @@ class Unit:
     id_column: ClassVar[str] = "id"  # of a table of predictions, that names the rows
     error_view: ClassVar[str] = "nodes"  # how the report shows single rows
     encoder_file: ClassVar[str]  # where what was learnt about the columns is saved
+    reference_file: ClassVar[str] = ""  # where what is kept of the training rows is saved
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
         """Read data, find the task, split the rows, and learn from those of training."""
@@ -126,6 +130,18 @@ class Unit:
     def load_encoder(self, path: Path) -> Any:
         """What was learnt about the columns, as it was saved."""
         raise NotImplementedError
+
+    def reference(self, problem: Problem) -> Any:
+        """What is kept of the training rows, to tell how far others are from them; or None."""
+        return None
+
+    def load_reference(self, tensors: Mapping[str, Tensor]) -> Any:
+        """What :meth:`reference` gave, as it was saved."""
+        raise NotImplementedError
+
+    def distance_columns(self, reference: Any, data: Batches) -> Columns:
+        """How far rows are from those of training."""
+        return {}
 
     def as_data(self, value: Any, encoder: Any, device: torch.device) -> Batches:
         """Data of this unit in any of the forms that Python code may hand over."""

@@ -1,6 +1,6 @@
 """A row is a whole graph: today a molecule."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,11 @@ from edgewise.data.duplicates import duplicate_groups, duplicate_notices
 from edgewise.data.featurizers import Featurizer, load_featurizer, pack
 from edgewise.data.molecule_splits import scaffold_split, split_by_column, split_by_file
 from edgewise.data.molecule_tables import MoleculeTable, left_out, read_structures, smiles_column
+from edgewise.data.similarity import TrainingFingerprints, training_fingerprints
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split
 from edgewise.data.streams import Stretch, stream_table
+from edgewise.graphs.batch import Batches
 from edgewise.graphs.graph_set import GraphSet
 from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.nn.readouts import GraphReadout
@@ -38,6 +40,7 @@ class GraphUnit(Unit):
     settings = frozenset({"head", "pooling", "batch_size"})
     id_column, error_view = "smiles", "structures"
     encoder_file = "featurizer.json"
+    reference_file = "training-fingerprints.safetensors"
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
         rows = source.read_molecules(settings.data)
@@ -109,6 +112,19 @@ class GraphUnit(Unit):
 
     def load_encoder(self, path: Path) -> Featurizer:
         return load_featurizer(path)
+
+    def reference(self, problem: Problem) -> TrainingFingerprints | None:
+        if not isinstance(problem.encoder, Featurizer):  # no molecules
+            return None
+        return training_fingerprints([problem.data.ids[row] for row in problem.split.train.tolist()])
+
+    def load_reference(self, tensors: Mapping[str, Tensor]) -> TrainingFingerprints:
+        return TrainingFingerprints(tensors["bits"].numpy())
+
+    def distance_columns(self, reference: Any, data: Batches) -> Columns:
+        if reference is None:
+            return {}
+        return {"distance": [f"{value:.4f}" for value in reference.distances(data.ids)]}
 
     def as_data(self, value: Any, encoder: Any, device: torch.device) -> GraphSet:
         if isinstance(value, Sequence) and not isinstance(value, str):
@@ -199,9 +215,11 @@ def _predicted_stretch(model: Predicts, stretch: Stretch, named: str) -> Predict
     smiles = ["" if i in stretch.broken else cell for i, cell in enumerate(table.column(column))]
     codes = read_smiles(smiles)
     error = {row: reason for row, _, reason in codes.invalid} | stretch.broken
-    prediction = _prediction(model, codes)
+    data = GRAPH.as_data(codes, model.encoder, find_device(model.settings.training.device))
+    prediction = model.predict(data)
     columns: Columns = {name: list(cells) for name, cells in table.columns.items()}
     predicted = task.predicted_columns(prediction)
+    predicted |= GRAPH.distance_columns(model.reference, data)
     for name in (*predicted, "error"):
         if name in columns:
             raise EdgewiseError(
@@ -213,11 +231,6 @@ def _predicted_stretch(model: Predicts, stretch: Stretch, named: str) -> Predict
             columns[name][row] = cell
     columns["error"] = [error.get(row, "") for row in range(len(table))]
     return Predicted(columns, len(codes), len(table) - len(codes))
-
-
-def _prediction(model: Predicts, codes: MoleculeCodes) -> Prediction:
-    device = find_device(model.settings.training.device)
-    return model.predict(GRAPH.as_data(codes, model.encoder, device))
 
 
 GRAPH = GraphUnit()
