@@ -19,6 +19,9 @@ from edgewise.graphs.batch import Batches
 from edgewise.nn.network import Network
 from edgewise.tasks.base import Prediction, Task, load_task
 from edgewise.training.legacy import FORMAT_0_1, UNITS_0_1, settings_0_1
+from edgewise.training.stack import FILE as STACK_FILE
+from edgewise.training.stack import Stack, fit_stack, load_stack
+from edgewise.training.trainer import model_outputs
 from edgewise.training.weights import load_members, reason_of
 from edgewise.units.base import Problem, Unit
 
@@ -29,7 +32,7 @@ _SHAPE = {
         **{"kind": str, "names": [str], "classes": Maybe([str])},
         **{"center": Maybe([float]), "scale": Maybe([float])},
     },
-    **{"unit": Maybe(str), "settings": Maybe({str: {str: object}})},
+    **{"unit": Maybe(str), "settings": Maybe({str: {str: object}}), "stack": Maybe(float)},
     **{"kind": Maybe(str), "recipe": Maybe({str: object})},  # of version 0.1
 }
 
@@ -46,6 +49,7 @@ class Predictor:
         channels: Edge channels it expects, before direction is encoded.
         members: Its networks, one or an ensemble.
         encoder: What was learnt about the columns of the data; None: they came ready.
+        stack: A regression on descriptors of molecules that has its share in the predictions.
     """
 
     unit: Unit
@@ -55,6 +59,7 @@ class Predictor:
     channels: int
     members: tuple[Network, ...]
     encoder: Any = None
+    stack: Stack | None = None
 
     @property
     def device(self) -> torch.device:
@@ -81,7 +86,11 @@ class Predictor:
             empty = torch.zeros(0, self.task.width)
             outputs.append((torch.cat(parts).cpu() if parts else empty).double().numpy())
         every = np.stack(outputs)
-        return Prediction(every.mean(axis=0), every.std(axis=0) if len(every) > 1 else None)
+        mean, deviation = every.mean(axis=0), every.std(axis=0) if len(every) > 1 else None
+        if self.stack is None:
+            return Prediction(mean, deviation)
+        shrunk = None if deviation is None else (1 - self.stack.weight) * deviation
+        return Prediction(self.stack.blend(mean, batches.ids), shrunk)
 
     @torch.no_grad()
     def embeddings(self, data: Any, rows: np.ndarray | None = None) -> np.ndarray:
@@ -124,6 +133,10 @@ class Predictor:
             "settings": self.settings.to_json(),
         }
         names = ["model.safetensors", "model.json"]
+        if self.stack is not None:
+            names.append(STACK_FILE)
+            content["stack"] = self.stack.weight
+            self.stack.save(folder)
         if self.encoder is not None:
             names.append(self.unit.encoder_file)
             encoder = json.dumps(self.encoder.to_json(), indent=1)
@@ -136,9 +149,17 @@ class Predictor:
 def make_predictor(problem: Problem, members: tuple[Network, ...]) -> Predictor:
     """Trained networks, with what their problem knows about input and output."""
     widths = problem.data.num_features, problem.data.num_channels
-    return Predictor(
+    alone = Predictor(
         problem.unit, problem.settings, problem.task, *widths, members, problem.encoder
     )
+    if problem.settings.model.descriptors == "none" or not problem.unit.are_molecules(problem):
+        return alone
+    outputs = [
+        problem.task.decode(model_outputs(member, problem, problem.split.validation))
+        for member in members
+    ]
+    predicted = torch.stack(outputs).mean(dim=0).cpu().double().numpy()
+    return replace(alone, stack=fit_stack(problem, predicted))
 
 
 def load_model(folder: str | Path, device: str = "") -> Predictor:
@@ -191,7 +212,11 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
             f"{place} is not a saved model (no network has its sizes); train it again"
         ) from error
     members = load_members(inside(folder, "model.safetensors"), model, content["members"])
-    found = Predictor(unit, settings, task, *widths, members, encoder)
+    stack = None
+    if content.get("stack") is not None:
+        check_manifest(folder, [STACK_FILE])
+        stack = load_stack(folder, task)
+    found = Predictor(unit, settings, task, *widths, members, encoder, stack)
     return found.on(device) if device else found
 
 
