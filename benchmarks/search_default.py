@@ -7,11 +7,12 @@
 A question changes one setting of the preset `default` and keeps the others. Splits are 80/10/10 by
 `numpy.random.RandomState(s).permutation(rows)` with s = 100, 101, ..., which no table reports;
 `small` is FreeSolv with the first 100 of its training rows. Only validation rows are scored: RMSE,
-or mean ROC AUC. Three ways to choose the weights are scored in the same run: `last` are those of
-the last epoch, `average` is their moving average, and `best` are those of the epoch with the lowest
+or mean ROC AUC. Several ways to predict are scored in the same run: `last` is by the weights of the
+last epoch, `average` by their moving average, and `best` by those of the epoch with the lowest
 loss, chosen on one half of the validation rows and scored on the other, and the other way round, so
-that no row is scored that chose. A run is one line of benchmarks/results/search_default.jsonl, with
-all settings that differ from the defaults, so the script can be stopped and continued.
+that no row is scored that chose. `blend` is `best` with descriptors, whose weight is chosen in the
+same way; `descriptors` are those alone. A run is a line of benchmarks/results/search_default.jsonl
+with all settings that differ from the defaults, so the script can be stopped and continued.
 """
 
 import argparse
@@ -33,6 +34,7 @@ from edgewise.data.molecule_tables import read_named
 from edgewise.data.splits import Split
 from edgewise.kernels.backend import set_num_threads
 from edgewise.tasks.reading import find_task
+from edgewise.training.stack import blending_weight, fit
 from edgewise.training.trainer import Trainer, make_trainer, model_outputs
 from edgewise.units.base import Problem
 from edgewise.units.graph import molecule_problem
@@ -59,7 +61,7 @@ QUESTIONS: dict[str, tuple[Any, ...]] = {
     "pooling": ("mean+max+sum", "mean", "sum", "max"),
     "featurizer": ("rich", "paper"),
 }
-WAYS = ("last", "best", "average")
+WAYS = ("last", "best", "average", "descriptors", "blend")
 
 
 def problem_of(dataset: str, split: int, settings: Settings) -> Problem:
@@ -91,6 +93,15 @@ class Averaging(Trainer):
         return loss
 
 
+def by_descriptors(problem: Problem) -> np.ndarray:
+    """What kernel regression on descriptors predicts for the validation rows."""
+    smiles, task = problem.data.ids, problem.task
+    train, validation = problem.split.train.tolist(), problem.split.validation.tolist()
+    truth = task.decoded_truth(problem.truth)[train].astype(np.float64)
+    stack = fit([smiles[row] for row in train], truth, task.single_label)
+    return stack.predict([smiles[row] for row in validation])
+
+
 def run(dataset: str, split: int, settings: Settings) -> dict[str, Any]:
     problem = problem_of(dataset, split, settings)
     plain = make_trainer(problem)
@@ -111,13 +122,21 @@ def run(dataset: str, split: int, settings: Settings) -> dict[str, Any]:
 
     halves = torch.arange(len(rows)).chunk(2)
     crossed = torch.empty_like(average)
+    described = by_descriptors(problem)
+    blend = described.copy()
     for mine, other in (halves, halves[::-1]):
         losses = [float(task.loss(out[mine], truth[mine], None)) for out in outputs]
-        crossed[other] = outputs[int(np.argmin(losses))][other]
+        best = outputs[int(np.argmin(losses))]
+        crossed[other] = best[other]
+        found = task.decode(best).numpy()
+        weight = blending_weight(task.decoded_truth(truth[mine]), found[mine], described[mine])
+        blend[other] = (1 - weight) * found[other] + weight * described[other]
     return {
         "last": score(outputs[-1]),
         "best": score(crossed),
         "average": score(average),
+        "descriptors": round(task.score(described, truth.numpy()), 4),
+        "blend": round(task.score(blend, truth.numpy()), 4),
         "history": [score(out) for out in outputs[4::5]],
         "train_cpu_seconds": round(seconds, 1),
     }
@@ -135,7 +154,7 @@ def jobs(
         for dataset in datasets:
             for option in QUESTIONS[question]:
                 for split in SPLITS[dataset][:most]:
-                    changes = {**given, question: option}
+                    changes = {"descriptors": "none", **given, question: option}
                     settings = make_settings("graph", implied={"directed": False}, **changes)
                     different = settings.differences()
                     yield question, option, {"dataset": dataset, "s": split, "settings": different}
@@ -149,12 +168,12 @@ def table(path: Path, planned: list[tuple[str, Any, dict[str, Any]]]) -> str:
         found = [line for line in done if job.items() <= line.items()]
         groups.setdefault((job["dataset"], question, option), []).extend(found)
     lines = [
-        "| data | setting | value | splits | last | best | average | CPU s |",
-        "|---|---|---|---:|---:|---:|---:|---:|",
+        f"| data | setting | value | splits | {' | '.join(WAYS)} | CPU s |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for (dataset, question, option), found in groups.items():
         if found:
-            means = [np.mean([line[way] for line in found]) for way in WAYS]
+            means = [np.mean([line.get(way, np.nan) for line in found]) for way in WAYS]
             cost = np.mean([line["train_cpu_seconds"] for line in found])
             lines.append(
                 f"| {dataset} | {question} | {option} | {len(found)} | "

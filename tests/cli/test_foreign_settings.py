@@ -60,7 +60,7 @@ OTHERS = {
         ["--channels", "2"],
         r"\[channels\] does not apply here: the layer conv",
     ),
-    "heads": ("molecules", ["--heads", "2"], r"\[heads\] does not apply here: the layer conv"),
+    "heads": ("molecules", ["--heads", "2"], r"\[heads\] does not apply here: the layer gated"),
     "weighted": (
         *("molecules", ["--target", "logp", "--weighted"]),
         r"\[weighted\] does not apply here: this is regression of \[logp\]",

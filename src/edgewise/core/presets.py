@@ -34,6 +34,7 @@ _DEEP_NETWORK: dict[str, Any] = {
     "pooling": "mean+max+sum",
     "head": "mlp",
     "featurizer": "rich",
+    "descriptors": "auto",  # where the graphs are molecules
     "optimizer": "adamw",
     "learning_rate": 0.001,
     "schedule": "cosine",

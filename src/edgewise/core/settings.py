@@ -201,6 +201,13 @@ class ModelSettings(_Part):
     pair_threshold: int = _setting(
         10, "bonds that a pair of elements needs for a channel of its own", of="source", low=0
     )
+    descriptors: str = _setting(
+        "none",
+        "auto: blend in a kernel regression on fingerprints and descriptors of molecules, by the "
+        "weight that suits the validation rows",
+        of="source",
+        choices=("none", "auto"),
+    )
 
 
 @dataclass(frozen=True)

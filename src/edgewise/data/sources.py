@@ -27,7 +27,9 @@ _COLUMNS = frozenset(
 )
 # How text files are read.
 _TEXT = frozenset({"encoding", "decimal", "missing_values"})
-_MOLECULES = frozenset({"target", "on_invalid", "split_column", "featurizer", "pair_threshold"})
+_MOLECULES = frozenset(
+    {"target", "on_invalid", "split_column", "featurizer", "pair_threshold", "descriptors"}
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ class MoleculeEstimator(Estimator):
     """Molecules, one for each row."""
 
     _unit = "graph"
-    _source_settings = frozenset({"featurizer", "pair_threshold"})
+    _source_settings = frozenset({"featurizer", "pair_threshold", "descriptors"})
     _implied: ClassVar[dict[str, Any]] = {"directed": False}
     invalid: Any
 

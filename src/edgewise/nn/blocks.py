@@ -16,18 +16,11 @@ from edgewise.nn.layers.layer import Layer
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"elu": elu, "relu": relu, "gelu": gelu}
 
 
-FEW_ROWS = 4
-
-
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation that takes a few rows, too: by what it learnt so far.
-
-    Mean and variance of less than :data:`FEW_ROWS` rows say little; the last batch of an epoch may
-    have as few.
-    """
+    """Batch normalisation that takes a single row, too: by what it learnt so far."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.training and len(x) < FEW_ROWS:
+        if self.training and len(x) < 2:
             return batch_norm(
                 x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
             )

@@ -142,6 +142,10 @@ class Task:
         """Probabilities or values, ``[rows, width]``, from the outputs of the network."""
         raise NotImplementedError
 
+    def decoded_truth(self, truth: Tensor) -> np.ndarray:
+        """What :meth:`decode` of a perfect network gives, ``[rows, width]``; NaN for unknown."""
+        return truth.numpy()
+
     # Judging. Predictions are decoded, truth is as above, both numpy.
 
     def metrics(self, predicted: np.ndarray, truth: np.ndarray) -> Metrics:

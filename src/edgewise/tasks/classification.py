@@ -145,6 +145,10 @@ class Classification(Task):
     def decode(self, outputs: Tensor) -> Tensor:
         return outputs.softmax(dim=1)
 
+    def decoded_truth(self, truth: Tensor) -> np.ndarray:
+        chosen = np.eye(len(self.classes))[truth.numpy().clip(min=0)]
+        return np.where(truth.numpy()[:, None] >= 0, chosen, np.nan)
+
     def metrics(self, predicted: np.ndarray, truth: np.ndarray) -> Metrics:
         known = truth >= 0
         return classification_metrics(predicted[known], truth[known], self.classes)

@@ -21,6 +21,9 @@ from edgewise.tasks.base import Prediction, Task, load_task
 from edgewise.tasks.conformal import calibrated
 from edgewise.tasks.prediction import CONFORMAL_SHAPE, Conformal, load_conformal
 from edgewise.training.legacy import FORMAT_0_1, UNITS_0_1, settings_0_1
+from edgewise.training.stack import FILE as STACK_FILE
+from edgewise.training.stack import Stack, fit_stack, load_stack
+from edgewise.training.trainer import model_outputs
 from edgewise.training.weights import load_members, read_tensors, reason_of
 from edgewise.units.base import Problem, Unit
 
@@ -32,7 +35,7 @@ _SHAPE = {
         **{"center": Maybe([float]), "scale": Maybe([float])},
     },
     "conformal": Maybe((CONFORMAL_SHAPE, None)),
-    **{"unit": Maybe(str), "settings": Maybe({str: {str: object}})},
+    **{"unit": Maybe(str), "settings": Maybe({str: {str: object}}), "stack": Maybe(float)},
     **{"kind": Maybe(str), "recipe": Maybe({str: object})},  # of version 0.1
 }
 
@@ -51,6 +54,7 @@ class Predictor:
         encoder: What was learnt about the columns of the data; None: they came ready.
         conformal: What the validation rows say about its uncertainty.
         reference: What is kept of the training rows, to tell how far others are from them.
+        stack: A regression on descriptors of molecules that has its share in the predictions.
     """
 
     unit: Unit
@@ -62,6 +66,7 @@ class Predictor:
     encoder: Any = None
     conformal: Conformal | None = None
     reference: Any = None
+    stack: Stack | None = None
 
     @property
     def device(self) -> torch.device:
@@ -88,8 +93,11 @@ class Predictor:
             empty = torch.zeros(0, self.task.width)
             outputs.append((torch.cat(parts).cpu() if parts else empty).double().numpy())
         every = np.stack(outputs)
-        deviation = every.std(axis=0) if len(every) > 1 else None
-        return Prediction(every.mean(axis=0), deviation, self.conformal)
+        mean, deviation = every.mean(axis=0), every.std(axis=0) if len(every) > 1 else None
+        if self.stack is not None:
+            mean = self.stack.blend(mean, batches.ids)
+            deviation = None if deviation is None else (1 - self.stack.weight) * deviation
+        return Prediction(mean, deviation, self.conformal)
 
     def calibrated(self, problem: Problem) -> tuple["Predictor", Prediction]:
         """The model with intervals or sets learnt from validation rows, and what it predicts."""
@@ -140,6 +148,10 @@ class Predictor:
             "settings": self.settings.to_json(),
         }
         names = ["model.safetensors", "model.json"]
+        if self.stack is not None:
+            names.append(STACK_FILE)
+            content["stack"] = self.stack.weight
+            self.stack.save(folder)
         if self.encoder is not None:
             names.append(self.unit.encoder_file)
             encoder = json.dumps(self.encoder.to_json(), indent=1)
@@ -156,7 +168,7 @@ class Predictor:
 def make_predictor(problem: Problem, members: tuple[Network, ...]) -> Predictor:
     """Trained networks, with what their problem knows about input and output."""
     widths = problem.data.num_features, problem.data.num_channels
-    return Predictor(
+    alone = Predictor(
         problem.unit,
         problem.settings,
         problem.task,
@@ -165,6 +177,14 @@ def make_predictor(problem: Problem, members: tuple[Network, ...]) -> Predictor:
         problem.encoder,
         reference=problem.unit.reference(problem),
     )
+    if problem.settings.model.descriptors == "none" or not problem.unit.are_molecules(problem):
+        return alone
+    outputs = [
+        problem.task.decode(model_outputs(member, problem, problem.split.validation))
+        for member in members
+    ]
+    predicted = torch.stack(outputs).mean(dim=0).cpu().double().numpy()
+    return replace(alone, stack=fit_stack(problem, predicted))
 
 
 def load_model(folder: str | Path, device: str = "") -> Predictor:
@@ -222,7 +242,11 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
             f"{place} is not a saved model (no network has its sizes); train it again"
         ) from error
     members = load_members(inside(folder, "model.safetensors"), model, content["members"])
-    found = Predictor(unit, settings, task, *widths, members, encoder, conformal, reference)
+    stack = None
+    if content.get("stack") is not None:
+        check_manifest(folder, [STACK_FILE])
+        stack = load_stack(folder, task)
+    found = Predictor(unit, settings, task, *widths, members, encoder, conformal, reference, stack)
     return found.on(device) if device else found
 
 

@@ -12,6 +12,7 @@ from edgewise.kernels.memory import reuse_freed_memory
 from edgewise.nn.network import Network
 from edgewise.units.base import Problem
 
+SMALLEST_BATCH = 0.25  # of the batch size, with batch normalisation
 OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 
 
@@ -62,13 +63,20 @@ class Trainer:
             steps = data.steps(len(train), training.batch_size)
             batches = data.training_batches(train, training.batch_size)
             for number, (rows, batch) in enumerate(batches):
+                if number and self._says_too_little(rows):
+                    continue
                 self._set_learning_rate((epoch - 1) * steps + number, steps * training.epochs)
                 loss = self._step(self.model(batch), self.truth[rows.to(self.truth.device)])
                 losses.append((len(rows), loss))
         # Read when all is done: a device need not be waited for in between.
         if len(losses) == 1:
             return float(losses[0][1])
-        return sum(count * float(loss) for count, loss in losses) / len(self.split.train)
+        return sum(count * float(loss) for count, loss in losses) / sum(n for n, _ in losses)
+
+    def _says_too_little(self, rows: Tensor) -> bool:
+        """Whether a last batch is too small for batch normalisation; its rows change by epoch."""
+        few = len(rows) < SMALLEST_BATCH * self.settings.training.batch_size
+        return few and self.settings.model.norm == "batch"
 
     def _set_learning_rate(self, step: int, steps: int) -> None:
         """By the number of the step alone, so that a run that is resumed needs no state."""

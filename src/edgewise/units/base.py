@@ -147,6 +147,10 @@ class Unit:
         """Data of this unit in any of the forms that Python code may hand over."""
         raise NotImplementedError
 
+    def are_molecules(self, problem: Problem) -> bool:
+        """Whether the rows are molecules, named by their SMILES."""
+        return False
+
     def described_columns(self, problem: Problem) -> list[str]:
         """A line for each column of the data, for people: what it was read as."""
         return []

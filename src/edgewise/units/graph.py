@@ -137,6 +137,9 @@ class GraphUnit(Unit):
             )
         return replace(value, device=device)
 
+    def are_molecules(self, problem: Problem) -> bool:
+        return isinstance(problem.encoder, Featurizer)
+
     def row_columns(self, problem: Problem) -> Columns:
         assert isinstance(problem.data, GraphSet)
         rows = [str(row) for row in problem.data.rows.tolist()]
