@@ -54,6 +54,8 @@ _HOME = {
     "VARIANTS": "nn.network",
     "Columnar": "tasks",
     "Task": "tasks",
+    "GraphClassifier": "estimators",
+    "GraphRegressor": "estimators",
     "MoleculeClassifier": "estimators",
     "MoleculeRegressor": "estimators",
     "NodeClassifier": "estimators",

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from edgewise.cli.app import app
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.registries import LAYERS, UNITS
+from edgewise.core.registries import LAYERS, TASKS, UNITS
 from edgewise.core.settings import SETTINGS
 from edgewise.data.sources import find_source
 
@@ -103,8 +103,16 @@ def test_a_setting_that_every_layer_of_the_package_takes_is_refused_for_one_that
         LAYERS._things.pop("bare_for_a_test", None)
 
 
+def test_a_setting_that_every_task_of_the_package_takes_is_refused_for_one_that_does_not(
+    monkeypatch,
+):
+    monkeypatch.setattr(TASKS["regression"], "settings", frozenset({"scale_targets"}))
+    with pytest.raises(EdgewiseError, match=r"\[coverage\] does not apply here: this is regress"):
+        check("molecules", "--target", "logp", "--coverage", "0.8")
+
+
 def test_every_setting_with_an_owner_is_refused_somewhere():
-    refused = {name for _, name in FOREIGN} | set(OTHERS) | {"normalize"}
+    refused = {name for _, name in FOREIGN} | set(OTHERS) | {"normalize", "coverage"}
     assert refused == {name for name, one in SETTINGS.items() if one.metadata["of"]}
 
 

@@ -45,7 +45,7 @@ def test_a_column_says_where_each_row_goes():
     codes = read_smiles(table.column("smiles"))
     by_row = split_by_column(table, "set")
     assert [part.tolist() for part in by_row.parts().values()] == [[0, 1], [2], [4]]
-    by_molecule = split_by_column(table, "set", codes)
+    by_molecule = split_by_column(table, "set", codes.rows)
     assert [part.tolist() for part in by_molecule.parts().values()] == [[0], [1], [3]]
 
 
@@ -64,8 +64,8 @@ def test_a_column_that_says_something_else_is_refused(column, sentence):
 def test_a_file_of_rows_is_turned_into_molecules(tmp_path):
     codes = read_smiles(["C", "C(", "CC", "O"])
     given_split([0, 1], [2], [3]).save(tmp_path / "split.json")
-    split = split_by_file(tmp_path / "split.json", codes)
+    split = split_by_file(tmp_path / "split.json", codes.rows, 4)
     assert [part.tolist() for part in split.parts().values()] == [[0], [1], [2]]
     given_split([0], [2], [9]).save(tmp_path / "split.json")
     with pytest.raises(EdgewiseError, match=r"test names row\(s\) \[9\], but the table has 4 rows"):
-        split_by_file(tmp_path / "split.json", codes)
+        split_by_file(tmp_path / "split.json", codes.rows, 4)

@@ -146,7 +146,7 @@ def test_a_file_without_one_molecule_and_a_strange_policy_are_refused(tmp_path):
 
 
 def test_a_citation_network_is_not_a_set_of_molecules():
-    with pytest.raises(EdgewiseError, match="cora is a citation network"):
+    with pytest.raises(EdgewiseError, match="cora is not a set of molecules"):
         read_named("cora")
 
 

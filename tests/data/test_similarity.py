@@ -56,7 +56,8 @@ def test_a_run_says_how_far_each_molecule_is_and_refuses_a_damaged_file(tmp_path
         written = list(csv.DictReader(stream))
     train = [row["smiles"] for row in written if row["split"] == "train"]
     for row in written:
-        assert float(row["distance"]) == pytest.approx(slow_distance(row["smiles"], train), abs=1e-4)
+        expected = slow_distance(row["smiles"], train)
+        assert float(row["distance"]) == pytest.approx(expected, abs=1e-4)
     (tmp_path / "new.csv").write_text("smiles\nCCCCCCCCO\nnonsense\n")
     for asked in (True, False):
         runs.predict(run.folder, [str(tmp_path / "new.csv")], tmp_path / "out.csv", distance=asked)

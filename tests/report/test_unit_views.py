@@ -7,7 +7,14 @@ import numpy as np
 import torch
 
 from edgewise.core.registries import UNITS
-from edgewise.report.unit_views import UNIT_VIEWS, MoleculeView, NodeView, unit_view
+from edgewise.data.sources import MoleculeFileSource
+from edgewise.report.unit_views import (
+    UNIT_VIEWS,
+    GraphView,
+    MoleculeView,
+    NodeView,
+    unit_view,
+)
 from edgewise.tasks.records import WorstError
 
 EDGES = [(0, 1), (1, 0), (0, 2), (3, 0), (0, 0), (4, 5), (5, 4)]
@@ -35,7 +42,20 @@ def test_the_views_have_the_same_methods():
 
 def test_every_unit_names_its_view():
     found = {name: type(unit_view(UNITS[name].error_view)) for name in UNITS}
-    assert found == {"node": NodeView, "graph": MoleculeView}
+    assert found == {"node": NodeView, "graph": GraphView}
+
+
+def test_molecules_have_a_view_of_their_own():
+    assert type(unit_view(MoleculeFileSource.row_view)) is MoleculeView
+
+
+def test_graphs_are_shown_with_their_sizes():
+    data = SimpleNamespace(node_offset=torch.tensor([0, 3, 7]), edge_offset=torch.tensor([0, 0, 9]))
+    error = WorstError(1, "a", "b", 0.9, 0)
+    view, problem = GraphView(), SimpleNamespace(data=data)
+    table = view.error_content([error], [FACTS], ["g", "CCO"], TRUTH, problem)["table"]
+    assert list(table.header) == ["graph", "true", "predicted", "probability", "nodes", "edges"]
+    assert table.rows == [["CCO", "a", "b", "90 %", "4", "9"]]
 
 
 def test_neighbours_are_counted_once_and_in_either_direction():

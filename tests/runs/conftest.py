@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from run_toys import SETTINGS, SMILES, TRAIN_MODULE
+from run_toys import SETTINGS, SMILES, TRAIN_MODULE, write_graph_tables
 
 from edgewise import runs
 
@@ -37,6 +37,12 @@ def molecule_file(tmp_path):
     rows = [f"{smiles},{len(smiles)}.5" for smiles in SMILES * 3]
     path.write_text("smiles,logp\n" + "\n".join([*rows, "C(C,1.0"]) + "\n")
     return path
+
+
+@pytest.fixture
+def graph_tables(tmp_path):
+    """Thirty rings and paths in three tables; one has no label."""
+    return write_graph_tables(tmp_path / "shapes")
 
 
 @pytest.fixture(scope="module")

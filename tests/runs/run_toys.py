@@ -2,6 +2,7 @@
 
 import csv
 import json
+import random
 from importlib import import_module
 from pathlib import Path
 
@@ -11,6 +12,23 @@ SMILES = (
 )
 # The package has a function of the same name.
 TRAIN_MODULE = import_module("edgewise.runs.train")
+
+
+def write_graph_tables(folder, count=30):
+    """Rings and paths, with a number and a word on each node and a number on each edge."""
+    folder.mkdir()
+    draw = random.Random(0)
+    graphs, nodes, edges = ["graph,shape,size,even"], ["graph,id,mass,kind"], []
+    for g in range(count):
+        size, ring = draw.randint(3, 7), g % 2
+        shape = "" if g == 4 else ("path", "ring")[ring]
+        graphs.append(f"g{g},{shape},{size}.5,{'' if g == 5 else 1 - size % 2}")
+        nodes += [f"g{g},{i},{draw.gauss(0, 1):.3f},{'ab'[i % 2]}" for i in range(size)]
+        edges += [f"g{g},{i},{(i + 1) % size},{draw.random():.3f}" for i in range(size - 1 + ring)]
+    (folder / "graphs.csv").write_text("\n".join([*graphs, ""]))
+    (folder / "nodes.csv").write_text("\n".join([*nodes, ""]))
+    (folder / "edges.csv").write_text("\n".join(["graph,source,target,amount", *edges, ""]))
+    return folder
 
 
 def rows_of(path):

@@ -74,7 +74,9 @@ def test_predicting_in_stretches_changes_nothing(molecule_run, place, tmp_path, 
     data = [str(place / "molecules.csv")]
     runs.predict(molecule_run.folder, data, tmp_path / "whole.csv")
     read = streams.stream_table
-    monkeypatch.setattr("edgewise.units.graph.stream_table", lambda *a, **k: read(*a, **k, rows=3))
+    monkeypatch.setattr(
+        "edgewise.data.molecule_rows.stream_table", lambda *a, **k: read(*a, **k, rows=3)
+    )
     runs.predict(molecule_run.folder, data, tmp_path / "parts.csv")
     for whole, part in zip(
         rows_of(tmp_path / "whole.csv"), rows_of(tmp_path / "parts.csv"), strict=True

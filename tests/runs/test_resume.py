@@ -136,12 +136,12 @@ def train_slowly(folder, told):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["nodes", "molecules"])
-def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(
-    kind, graph_folder, molecule_file, tmp_path
-):
-    data = str(graph_folder if kind == "nodes" else molecule_file)
-    settings = {**SETTINGS, "layer": "attention", "ensemble": 2, "dropout": 0.3}
+@pytest.mark.parametrize("kind", ["nodes", "molecules", "graphs"])
+def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(kind, request, tmp_path):
+    places = {"nodes": "graph_folder", "molecules": "molecule_file", "graphs": "graph_tables"}
+    data = str(request.getfixturevalue(places[kind]))
+    target = {"target": "shape"} if kind == "graphs" else {}
+    settings = {**SETTINGS, **target, "layer": "attention", "ensemble": 2, "dropout": 0.3}
     whole = runs.train(data, tmp_path / "whole", **settings)
     source = find_source([data])
     _, resolved = resolve(source, "default", settings)

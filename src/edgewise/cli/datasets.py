@@ -21,7 +21,7 @@ class _ListUnlessTold(TyperGroup):
 datasets = typer.Typer(
     name="datasets",
     cls=_ListUnlessTold,
-    help="List the data sets of the paper, fetch them, draw their classes.",
+    help="List data sets, fetch them, draw their classes.",
 )
 
 
@@ -35,11 +35,11 @@ def list_datasets() -> None:
 
     for data in CATALOGUE.values():
         state = "cached" if is_cached(data.name) else "not cached"
-        say(f"{data.name:<9} {data.size / 2**20:6.2f} MB  {state:<10}  {data.summary}")
-        say(f"{'':<10}from {origins(data.name)}")
-        say(f"{'':<10}cite {data.cite}; {data.licence}")
+        say(f"{data.name:<12} {data.size / 2**20:6.2f} MB  {state:<10}  {data.summary}")
+        say(f"{'':<13}from {origins(data.name)}")
+        say(f"{'':<13}cite {data.cite}; {data.licence}")
     for name, own in OWN_DATASETS.items():
-        say(f"{name:<9} {'':>6}     your own    {own.summary}")
+        say(f"{name:<12} {'':>6}     your own    {own.summary}")
     say(f"The cache is {cache_folder()} (EDGEWISE_CACHE names another).")
 
 
@@ -56,7 +56,8 @@ def fetch(
     for name in chosen:
         with progress_bar(f"fetching {name}", bytes=True) as progress:
             source = fetch_files(name, progress)
-        say(f"{name}: verified, from {source}, in {cache_folder() / name}")
+        place = cache_folder() / Path(dataset(name).files[0].editions[0].path).parent
+        say(f"{name}: verified, from {source}, in {place}")
 
 
 @datasets.command()

@@ -52,6 +52,9 @@ class DataSettings(_Part):
     smiles_column: str = _setting(
         "", "column of SMILES, if it is not found by its name", of="source"
     )
+    graph_column: str = _setting(
+        "graph", "tables of graphs, nodes and edges: column that names the graph", of="source"
+    )
     id_column: str = _setting("id", "nodes table: column that names each node", of="source")
     source_column: str = _setting(
         "source", "edges table: column of the node an edge starts from", of="source"

@@ -10,6 +10,8 @@ _NO_LICENCE = "its authors state no licence"
 _OF_ORIGIN = "the terms of its origin apply"
 _SEN = "Sen et al., Collective classification in network data, AI Magazine 29(3), 2008"
 _NAMATA = "Namata et al., Query-driven active surveying for collective classification, MLG 2012"
+_TU = "https://www.chrsmrrs.com/graphkerneldatasets"
+_MORRIS = "Morris et al., TUDataset, ICML workshop on graph representation learning, 2020"
 _WU = "Wu et al., MoleculeNet, Chemical Science 9, 2018"
 
 
@@ -36,7 +38,7 @@ class Dataset:
     """One data set: everything about it that is known before a byte is read."""
 
     name: str
-    kind: str  # "citation" or "molecules"
+    kind: str  # the form of its files, one of edgewise.data.sources.FORMS
     summary: str
     files: tuple[DataFile, ...]
     addresses: tuple[str, ...]
@@ -53,6 +55,10 @@ class Dataset:
 
 def _file(role: str, path: str, sha256: str, size: int, *others: Edition) -> DataFile:
     return DataFile(role, (Edition(path, f"sha256:{sha256}", size), *others))
+
+
+def _tu(name: str, role: str, sha256: str, size: int) -> DataFile:
+    return _file(role, f"tu/{name}/{name}_{role}.txt", sha256, size)
 
 
 CATALOGUE = {
@@ -211,6 +217,88 @@ CATALOGUE = {
             licence=_OF_ORIGIN,
             smiles="smiles",
             targets=("expt",),
+        ),
+        Dataset(
+            "mutagenicity",
+            "tu",
+            "4,337 compounds, mutagenic or not, 14 elements, 3 kinds of bonds",
+            (
+                _tu(
+                    "Mutagenicity",
+                    "A",
+                    "ae85e22b4b898ebd819d2ed3adc8f06a7bf1cda746b333086472d19b36711145",
+                    3554144,
+                ),
+                _tu(
+                    "Mutagenicity",
+                    "edge_labels",
+                    "bf8e783386ac22e6033bbce56d765c0a4336649bd590a6f1e467b27b549f2114",
+                    533788,
+                ),
+                _tu(
+                    "Mutagenicity",
+                    "graph_indicator",
+                    "88b2d83ff10fad75b3280654061e965976f74e75620058c371ed23567236b4bc",
+                    622816,
+                ),
+                _tu(
+                    "Mutagenicity",
+                    "graph_labels",
+                    "b604c7dcbfdf89193901e32abdcbf9b5b92137414ce22231f00ed65d48ec48f9",
+                    8674,
+                ),
+                _tu(
+                    "Mutagenicity",
+                    "node_labels",
+                    "b429ec418c831d02dc3088b2fe08d11214627850d2bbdacfa9797c0510e70ae7",
+                    263105,
+                ),
+            ),
+            (f"{_TU}/Mutagenicity.zip",),
+            f"{_MORRIS}; Kazius et al., Derivation and validation of toxicophores for "
+            "mutagenicity prediction, Journal of Medicinal Chemistry 48, 2005",
+            licence=_OF_ORIGIN,
+        ),
+        Dataset(
+            "proteins",
+            "tu",
+            "1,113 proteins, enzymes or not, nodes of 3 kinds with a length",
+            (
+                _tu(
+                    "PROTEINS",
+                    "A",
+                    "4c4b33e272fc95cac6d27ed6d5d12b9a852c8610e91fff59f8f0dbdd5a20df67",
+                    2022990,
+                ),
+                _tu(
+                    "PROTEINS",
+                    "graph_indicator",
+                    "8d4ff1e852a5c28561e9bffb44cf9490bc552b13a3b6156dd12dc7f44e9afc4a",
+                    169673,
+                ),
+                _tu(
+                    "PROTEINS",
+                    "graph_labels",
+                    "c0ef9810c440775252872318d0c8adc385588e14bc4c47a2c34aa96ee3c7cdcd",
+                    2226,
+                ),
+                _tu(
+                    "PROTEINS",
+                    "node_attributes",
+                    "54eef829abb37e458a5fbf3a3c581e48e5810e220463c2cd951856b9ceb08f07",
+                    478190,
+                ),
+                _tu(
+                    "PROTEINS",
+                    "node_labels",
+                    "f758e8ad3d6e3c026b50833d75f6f90735b94eb3345e4243707f495ca8afea8d",
+                    86942,
+                ),
+            ),
+            (f"{_TU}/PROTEINS.zip",),
+            f"{_MORRIS}; Borgwardt et al., Protein function prediction via graph kernels, "
+            "Bioinformatics 21, 2005",
+            licence=_OF_ORIGIN,
         ),
     )
 }

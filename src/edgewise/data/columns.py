@@ -257,6 +257,13 @@ def encoded(columns: Sequence[Column], table: Table) -> np.ndarray:
     return out
 
 
+def raw_values(table: Table, column: Column) -> np.ndarray:
+    """The cells of a column before they are encoded: numbers, or the codes of words."""
+    if isinstance(column, Numbers | Weights):
+        return table.numbers(column.name)
+    return table.categories(column.name)[0]
+
+
 def to_json(column: Column) -> dict[str, Any]:
     fields = {key: list(v) if isinstance(v, tuple) else v for key, v in vars(column).items()}
     return {"kind": type(column).__name__, **fields}

@@ -218,6 +218,7 @@ def pack(codes: MoleculeCodes, featurizer: Featurizer) -> GraphSet:
         ids=codes.smiles,
         rows=torch.from_numpy(codes.rows),
         channel_names=featurizer.channel_names,
+        id_name="smiles",
     )
 
 

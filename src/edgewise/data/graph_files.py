@@ -19,7 +19,7 @@ from edgewise.kernels.memory import memory_limit
 if TYPE_CHECKING:
     import networkx
 
-_TABLE_ENDINGS = (".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz")
+TABLE_ENDINGS = (".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz")
 _NAMES = ("node_ids", "channel_names", "class_names")
 _DEEPEST = 50  # elements of GraphML, one in the other
 _GROWTH = 40  # bytes of memory for a byte of GraphML
@@ -109,6 +109,13 @@ def tables_from_networkx(graph: "networkx.Graph", path: str = "the graph") -> tu
 
 def read_graphml(path: str | Path) -> tuple[Table, Table, bool]:
     """Nodes and edges of a GraphML file as tables, and whether it is directed."""
+    graph = parse_graphml(path)
+    nodes, edges = tables_from_networkx(graph, str(path))
+    return nodes, edges, graph.is_directed()
+
+
+def parse_graphml(path: str | Path) -> "networkx.Graph":
+    """The graph of a GraphML file."""
     try:
         import networkx
     except ImportError as error:
@@ -125,8 +132,7 @@ def read_graphml(path: str | Path) -> tuple[Table, Table, bool]:
             raise EdgewiseError(f"{path} is not GraphML ({error}); export it again") from error
     for *_, attributes in graph.edges(data=True):
         attributes.pop("id", None)  # the name of an edge says nothing about it
-    nodes, edges = tables_from_networkx(graph, str(path))
-    return nodes, edges, graph.is_directed()
+    return graph
 
 
 def _check_xml(stream: io.BufferedIOBase, path: str) -> None:
@@ -178,20 +184,22 @@ def read_folder(
     missing_values: Sequence[str] = (),
 ) -> tuple[Table, Table]:
     """The tables ``nodes`` and ``edges`` of a folder, as CSV, TSV or Parquet."""
-    found = []
-    for name in ("nodes", "edges"):
-        paths = [p for e in _TABLE_ENDINGS if (p := Path(folder) / f"{name}{e}").is_file()]
-        if len(paths) != 1:
-            many = (
-                f"holds {preview([p.name for p in paths])}" if paths else f"holds no {name} table"
-            )
-            raise EdgewiseError(
-                f"{folder} {many}; put one {name}.csv, {name}.tsv or {name}.parquet there"
-            )
-        found.append(
-            read_table(paths[0], encoding=encoding, decimal=decimal, missing_values=missing_values)
+    read_as: dict[str, Any] = {
+        "encoding": encoding, "decimal": decimal, "missing_values": missing_values
+    }  # fmt: skip
+    nodes, edges = (table_in_folder(folder, name, **read_as) for name in ("nodes", "edges"))
+    return nodes, edges
+
+
+def table_in_folder(folder: str | Path, name: str, **read_as: Any) -> Table:
+    """The only table of a name in a folder, as CSV, TSV or Parquet."""
+    paths = [p for e in TABLE_ENDINGS if (p := Path(folder) / f"{name}{e}").is_file()]
+    if len(paths) != 1:
+        many = f"holds {preview([p.name for p in paths])}" if paths else f"holds no {name} table"
+        raise EdgewiseError(
+            f"{folder} {many}; put one {name}.csv, {name}.tsv or {name}.parquet there"
         )
-    return found[0], found[1]
+    return read_table(paths[0], **read_as)
 
 
 def _as_table(rows: list[dict[str, Any]], first: tuple[str, ...], path: str) -> Table:

@@ -1,8 +1,8 @@
 """Read a nodes table and an edges table into a checked graph, as it was learnt."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from edgewise.graphs.graph import Graph
 
 _FORMAT = "edgewise graph reader 1"
 _CHOICES = {"unknown": ("error", "drop"), "duplicates": ("error", "sum", "max")}
-_SHAPE = {
+READER_SHAPE = {
     **dict.fromkeys(("format", "id", "source", "target", *_CHOICES), str),
     **{"directed": bool, "features": [{"kind": str}], "channels": [{"kind": str}]},
     "labels": (None, {"name": str, "classes": (None, [str])}),
@@ -43,12 +43,17 @@ class TableNotes:
         """Whether the graph is not just what the tables hold."""
         return bool(self.dropped_edges or self.merged_edges or self.unseen)
 
-    def __str__(self) -> str:
+    @property
+    def changes(self) -> str:
+        """What was left out, merged or not known, in words."""
         cells = ", ".join(f"{count} in {name}" for name, count in self.unseen.items()) or "none"
         return (
             f"{self.dropped_edges} edges to unknown nodes dropped, {self.merged_edges} repeated "
-            f"edges merged, empty or unseen cells: {cells}, {self.unlabelled} nodes unlabelled"
+            f"edges merged, empty or unseen cells: {cells}"
         )
+
+    def __str__(self) -> str:
+        return f"{self.changes}, {self.unlabelled} nodes unlabelled"
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,30 @@ class GraphReader:
         ids = node_ids(nodes, self.id)
         y = None if self.labels is None else self.labels.encode(nodes)
         pairs, rows = self._pairs(edges, ids, nodes)
+        x, edge_index, edge_attr, notes = self.encode(nodes, edges, pairs, rows)
+        graph = Graph(
+            x=torch.from_numpy(x),
+            edge_index=torch.from_numpy(edge_index),
+            edge_attr=torch.from_numpy(edge_attr),
+            y=y,
+            node_ids=tuple(ids.to_pylist()),
+            channel_names=self.channel_names,
+            class_names=None if self.labels is None else self.labels.classes,
+        )
+        unlabelled = 0 if self.labels is None or y is None else self.labels.gaps(y)
+        return graph, replace(notes, unlabelled=unlabelled)
+
+    def encode(
+        self, nodes: Table, edges: Table, pairs: np.ndarray, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, TableNotes]:
+        """Node features, ``edge_index``, channels, and what was left out or merged.
+
+        Args:
+            nodes: The nodes.
+            edges: The edges.
+            pairs: Node numbers of both ends of the edges that are kept, ``[edges, 2]``.
+            rows: The row of each of them.
+        """
         kept = len(pairs)
         if not self.directed:
             apart = pairs[:, 0] != pairs[:, 1]
@@ -93,15 +122,6 @@ class GraphReader:
             self.duplicates,
             lambda edge: edges.where(int(rows[edge])),
         )
-        graph = Graph(
-            x=torch.from_numpy(columns.encoded(self.features, nodes)),
-            edge_index=torch.from_numpy(edge_index),
-            edge_attr=torch.from_numpy(edge_attr),
-            y=y,
-            node_ids=tuple(ids.to_pylist()),
-            channel_names=self.channel_names,
-            class_names=None if self.labels is None else self.labels.classes,
-        )
         unseen = {
             column.name: count
             for side, table in ((self.features, nodes), (self.channels, edges))
@@ -109,12 +129,9 @@ class GraphReader:
             if (count := column.unseen(table))
         }
         notes = TableNotes(
-            dropped_edges=len(edges) - kept,
-            merged_edges=merged,
-            unseen=unseen,
-            unlabelled=0 if self.labels is None or y is None else self.labels.gaps(y),
+            dropped_edges=len(edges) - kept, merged_edges=merged, unseen=unseen, unlabelled=0
         )
-        return graph, notes
+        return columns.encoded(self.features, nodes), edge_index, edge_attr, notes
 
     def _pairs(
         self, edges: Table, ids: pa.ChunkedArray, nodes: Table
@@ -159,16 +176,7 @@ class GraphReader:
 def load_graph_reader(path: str | Path) -> GraphReader:
     """Read what :meth:`GraphReader.save` wrote."""
     try:
-        content = read_json(Path(path), _SHAPE)
-        if content.pop("format") != _FORMAT:
-            raise ValueError("another format")
-        for name, words in _CHOICES.items():
-            if content[name] not in words:
-                raise ValueError(f"{name} is {content[name]!r}, not one of {', '.join(words)}")
-        labels = content.pop("labels")
-        for side in ("features", "channels"):
-            content[side] = tuple(columns.from_json(column) for column in content[side])
-        return GraphReader(**content, labels=labels and Labels.from_json(labels))
+        return graph_reader_from_json(read_json(Path(path), READER_SHAPE))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise EdgewiseError(
             f"{path} is not a saved graph reader ({error}); give the file that GraphReader.save "
@@ -176,22 +184,43 @@ def load_graph_reader(path: str | Path) -> GraphReader:
         ) from error
 
 
+def graph_reader_from_json(content: Mapping[str, Any]) -> GraphReader:
+    """The reader that :meth:`GraphReader.to_json` describes."""
+    fields = {name: value for name, value in content.items() if name != "format"}
+    if content["format"] != _FORMAT:
+        raise ValueError("another format")
+    for name, words in _CHOICES.items():
+        if content[name] not in words:
+            raise ValueError(f"{name} is {content[name]!r}, not one of {', '.join(words)}")
+    labels = fields.pop("labels")
+    for side in ("features", "channels"):
+        fields[side] = tuple(columns.from_json(column) for column in fields[side])
+    return GraphReader(**fields, labels=labels and Labels.from_json(labels))
+
+
 def node_ids(nodes: Table, id: str) -> pa.ChunkedArray:
     """The name of each node; none is empty, and none stands twice."""
-    ids = nodes.trimmed(id)
-    if not len(ids):
+    if not len(nodes):
         raise EdgewiseError(f"{nodes.path} has a header but no rows; a graph needs nodes")
-    first = pc.index_in(ids, pa.concat_arrays(ids.chunks)).to_numpy()
-    wrong = (first != np.arange(len(ids))) | pc.equal(ids, "").to_numpy()
+    return unique_names(nodes, id, "node")
+
+
+def unique_names(table: Table, column: str, of: str) -> pa.ChunkedArray:
+    """The name of each row; none is empty, and none stands twice."""
+    names = table.trimmed(column)
+    if not len(names):
+        return names
+    first = pc.index_in(names, pa.concat_arrays(names.chunks)).to_numpy()
+    wrong = (first != np.arange(len(names))) | pc.equal(names, "").to_numpy()
     if not wrong.any():
-        return ids
+        return names
     row = int(wrong.argmax())
-    name = ids[row].as_py()
+    name = names[row].as_py()
     if not name:
-        raise EdgewiseError(f"{nodes.where(row)}: the node has no id; give it one")
+        raise EdgewiseError(f"{table.where(row)}: the {of} has no id; give it one")
     raise EdgewiseError(
-        f"{nodes.where(row)}: the id {name!r} stands already at {nodes.where(int(first[row]))}; "
-        "give each node its own"
+        f"{table.where(row)}: the id {name!r} stands already at {table.where(int(first[row]))}; "
+        f"give each {of} its own"
     )
 
 

@@ -37,6 +37,7 @@ def learn_graph_reader(
     duplicates: str = "error",
     words: int = 1000,
     rows: np.ndarray | None = None,
+    edge_rows: np.ndarray | None = None,
 ) -> GraphReader:
     """Learn from two tables how to read them, and others like them.
 
@@ -62,6 +63,7 @@ def learn_graph_reader(
         words: How many words of a text column are kept, the most frequent.
         rows: Positions of the training nodes. Scales, categories and words are learnt from these
             nodes and from the edges that touch one of them; without it from all.
+        edge_rows: Positions of these edges, where they are known.
     """
     for name, value in (("missing", missing), ("unknown", unknown), ("duplicates", duplicates)):
         if value not in _POLICIES[name]:
@@ -85,8 +87,7 @@ def learn_graph_reader(
     labels = None
     if label is not None:
         labels = learn_labels(nodes, label, task, categories=label in categories)
-    edge_rows = None
-    if rows is not None:
+    if rows is not None and edge_rows is None:
         training = np.zeros(len(nodes) + 1, dtype=bool)  # -1, no such node, finds the last
         training[rows] = True
         training[-1] = False

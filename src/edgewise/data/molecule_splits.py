@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.data.chemistry import MoleculeCodes, require_rdkit
+from edgewise.data.chemistry import require_rdkit
 from edgewise.data.splits import Split, fractions_of, load_split
 from edgewise.data.tables import Table
 
@@ -68,11 +68,11 @@ def scaffolds(smiles: Sequence[str]) -> list[str]:
     return found
 
 
-def split_by_column(table: Table, name: str, codes: MoleculeCodes | None = None) -> Split:
+def split_by_column(table: Table, name: str, rows: np.ndarray | None = None) -> Split:
     """Read the subset of each row from a column that says train, validation or test.
 
-    Rows with an empty cell stay out of the split. With ``codes`` the split counts molecules as
-    read, so rows without a readable structure drop out; without, it counts rows.
+    Rows with an empty cell stay out of the split. With ``rows``, those of the structures that were
+    read, the split counts structures, and other rows drop out; without, it counts rows.
     """
     subset = []
     for row, cell in enumerate(table.column(name)):
@@ -83,9 +83,9 @@ def split_by_column(table: Table, name: str, codes: MoleculeCodes | None = None)
                 "or test (or nothing, to leave the row out)"
             )
         subset.append(_WORDS.get(word, ""))
-    rows = range(len(subset)) if codes is None else codes.rows.tolist()
+    counted = range(len(subset)) if rows is None else rows.tolist()
     members = {
-        part: torch.tensor([i for i, row in enumerate(rows) if subset[row] == part]).long()
+        part: torch.tensor([i for i, row in enumerate(counted) if subset[row] == part]).long()
         for part in ("train", "validation", "test")
     }
     if not len(members["train"]):
@@ -93,14 +93,16 @@ def split_by_column(table: Table, name: str, codes: MoleculeCodes | None = None)
     return Split(**members)
 
 
-def split_by_file(path: str | Path, codes: MoleculeCodes) -> Split:
-    """Read a split of table rows (see :func:`edgewise.data.splits.load_split`) for these molecules.
+def split_by_file(path: str | Path, read: np.ndarray, count: int) -> Split:
+    """Read a split of table rows (see :func:`edgewise.data.splits.load_split`) for structures.
 
-    Rows without a readable structure drop out; a row that the table does not have is refused.
+    Args:
+        path: The file.
+        read: The row of each structure; rows without one drop out.
+        count: How many rows the table has; a row beyond is refused.
     """
     given = load_split(path)
-    count = len(codes) + len(codes.invalid)
-    position = {row: i for i, row in enumerate(codes.rows.tolist())}
+    position = {row: i for i, row in enumerate(read.tolist())}
     members = {}
     for part, rows in given.parts().items():
         outside = [row for row in rows.tolist() if row >= count]

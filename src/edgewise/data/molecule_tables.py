@@ -9,6 +9,7 @@ from edgewise.core.files import write_atomically
 from edgewise.core.spreadsheet import csv_text
 from edgewise.data.catalogue import dataset
 from edgewise.data.chemistry import MoleculeCodes, read_smiles
+from edgewise.data.graph_rows import InvalidRow
 from edgewise.data.sdf import sdf_names, sdf_rows
 from edgewise.data.store import open_files
 from edgewise.data.tables import Table, open_binary, parse_text, read_table, table_from_columns
@@ -29,16 +30,6 @@ class MoleculeTable:
 
     def __len__(self) -> int:
         return len(self.smiles)
-
-
-@dataclass(frozen=True)
-class InvalidRow:
-    """A row whose structure could not be read."""
-
-    row: int  # counted from 0
-    line: int  # in the file; the row again where it has no lines
-    smiles: str
-    reason: str
 
 
 def read_molecules(
@@ -95,8 +86,8 @@ def read_named(name: str) -> MoleculeTable:
     data = dataset(name)
     if data.kind != "molecules":
         raise EdgewiseError(
-            f"{data.name} is a citation network, not a set of molecules; "
-            "load it with edgewise.data.citation.load_citation"
+            f"{data.name} is not a set of molecules; load it with "
+            f"edgewise.data.sources.find_source([{data.name!r}])"
         )
     file = open_files(data.name)["table"]
     table = parse_text(file.data, str(file.path))

@@ -4,7 +4,7 @@ Each form that data can have is a class: which settings it takes, and how it is 
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,118 +15,25 @@ from edgewise.core.settings import DataSettings
 from edgewise.data.catalogue import CATALOGUE
 from edgewise.data.citation import load_citation
 from edgewise.data.graph_files import load_graph, read_folder, read_graphml
-from edgewise.data.molecule_tables import MoleculeTable, molecule_table, read_molecules, read_named
-from edgewise.data.store import open_files
-from edgewise.data.tables import Table, read_table, table_from_columns
+from edgewise.data.graph_rows import GraphRows, GraphStretch
+from edgewise.data.graph_sources import GRAPH_FORMS, graph_folder, graph_tables
+from edgewise.data.molecule_rows import MoleculeRows, stream_molecules
+from edgewise.data.molecule_tables import molecule_table, read_molecules, read_named
+from edgewise.data.source import (
+    COLUMNS,
+    DIRECTION,
+    MOLECULES,
+    TEXT,
+    GraphInput,
+    NamedSource,
+    Source,
+    as_text,
+)
+from edgewise.data.tables import read_table, table_from_columns
 from edgewise.graphs.graph import Graph
 
-_DIRECTION = frozenset({"directed", "reciprocal"})
-_COLUMNS = frozenset(
-    {"target", "id_column", "source_column", "destination_column", "edges", "text", "categories"}
-    | {"numbers", "ignore", "fit_on", "missing", "unknown", "duplicates", "split_column"}
-)
-# How text files are read.
-_TEXT = frozenset({"encoding", "decimal", "missing_values"})
-_MOLECULES = frozenset(
-    {"target", "on_invalid", "split_column", "featurizer", "pair_threshold", "descriptors"}
-)
 
-
-@dataclass(frozen=True, eq=False)
-class GraphInput:
-    """A graph as it came: ready, or two tables from which it is still to be learnt."""
-
-    graph: Graph | None = None
-    nodes: Table | None = None
-    edges: Table | None = None
-    directed: bool = True  # whether the form of the tables says so
-    label: str = ""  # the name of a ready graph's labels
-    notes: tuple[str, ...] = ()
-
-
-def _as_text(settings: DataSettings) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in _TEXT}
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where data come from: names or paths, and the form they have there."""
-
-    places: tuple[str, ...]
-
-    form: ClassVar[str]
-    unit: ClassVar[str] = "node"  # what a row is, unless the user says otherwise
-    described: ClassVar[str]  # for messages
-    settings: ClassVar[frozenset[str]] = _DIRECTION  # those that are this form's to take
-    implied: ClassVar[Mapping[str, Any]] = {}  # settings that follow from the form
-
-    @property
-    def name(self) -> str:
-        """A short name for a run."""
-        return Path(self.places[0]).resolve().name.split(".")[0] or "run"
-
-    def __str__(self) -> str:
-        return " and ".join(self.places)
-
-    def checksum(self) -> str:
-        """SHA-256 of the bytes the data are read from."""
-        digest = hashlib.sha256()
-        try:
-            for path in self.files():
-                with path.open("rb") as stream:
-                    while block := stream.read(2**20):
-                        digest.update(block)
-        except (OSError, ValueError) as error:  # ValueError: a name with a null character
-            reason = getattr(error, "strerror", None) or error
-            raise EdgewiseError(f"{self} cannot be read ({reason}); put the data back") from error
-        return digest.hexdigest()
-
-    def absolute(self) -> "Source":
-        """The same source, findable from any folder."""
-        return type(self)(tuple(str(Path(place).resolve()) for place in self.places))
-
-    def files(self) -> list[Path]:
-        """The user's own files that are read; none for a data set by name."""
-        return [Path(place) for place in self.places]
-
-    def check_there(self) -> None:
-        """Refuse data that are gone."""
-        if not all(Path(place).exists() for place in self.places):
-            raise EdgewiseError(f"{self} is not there any more; name the data after the run")
-
-    def check_not_written(self, out: str | Path, flag: str) -> None:
-        """Refuse an output that would take the place of a file that is read."""
-        if Path(out).resolve() in [path.resolve() for path in self.files()]:
-            raise EdgewiseError(f"{out} is the input itself; choose another {flag}")
-
-    def read_graph(self, settings: DataSettings) -> GraphInput:
-        raise EdgewiseError(f"{self} is {self.described}, not a graph; give a graph")
-
-    def read_molecules(self, settings: DataSettings, usual: str = "") -> MoleculeTable:
-        """The rows of molecules; ``usual`` is a name that the SMILES column may have."""
-        raise EdgewiseError(f"{self} is {self.described}, not molecules; give molecules")
-
-
-class _Named(Source):
-    """A data set by name."""
-
-    def checksum(self) -> str:
-        digest = hashlib.sha256()
-        for _, file in sorted(open_files(self.places[0]).items()):
-            digest.update(file.data)
-        return digest.hexdigest()
-
-    def absolute(self) -> Source:
-        return self
-
-    def files(self) -> list[Path]:
-        return []
-
-    def check_there(self) -> None:
-        """Fetched when it is read."""
-
-
-class CitationSource(_Named):
+class CitationSource(NamedSource):
     """A citation network by name."""
 
     form, described = "citation", "a citation network with features and classes of its own"
@@ -136,14 +43,15 @@ class CitationSource(_Named):
         return GraphInput(graph, label="class", notes=(str(found),))
 
 
-class MoleculesSource(_Named):
+class MoleculesSource(NamedSource):
     """A set of molecules by name."""
 
     form, described, unit = "molecules", "a set of molecules with columns of its own", "graph"
-    settings, implied = _MOLECULES, {"directed": False}
+    settings, implied = MOLECULES, {"directed": False}
+    id_name, row_view = "smiles", "structures"
 
-    def read_molecules(self, settings: DataSettings, usual: str = "") -> MoleculeTable:
-        return read_named(self.places[0])
+    def read_graphs(self, settings: DataSettings, usual: str = "") -> GraphRows:
+        return MoleculeRows(read_named(self.places[0]))
 
 
 class GraphFileSource(Source):
@@ -159,7 +67,7 @@ class GraphmlSource(Source):
     """A graph as GraphML."""
 
     form, described = "graphml", "a GraphML file"
-    settings = _COLUMNS | _DIRECTION
+    settings = COLUMNS | DIRECTION
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
         nodes, edges, directed = read_graphml(self.places[0])
@@ -170,7 +78,7 @@ class TablesSource(Source):
     """A table of nodes and one of edges."""
 
     form, described = "tables", "a table of nodes and a table of edges"
-    settings = _COLUMNS | _DIRECTION | _TEXT
+    settings, count = COLUMNS | DIRECTION | TEXT, 2
 
     @property
     def name(self) -> str:
@@ -178,7 +86,7 @@ class TablesSource(Source):
         return first.resolve().parent.name or first.stem
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
-        nodes, edges = (read_table(place, **_as_text(settings)) for place in self.places)
+        nodes, edges = (read_table(place, **as_text(settings)) for place in self.places)
         return GraphInput(nodes=nodes, edges=edges)
 
 
@@ -186,6 +94,7 @@ class FolderSource(TablesSource):
     """Both tables in a folder."""
 
     form, described = "folder", "a folder with tables of nodes and edges"
+    count = 1
 
     @property
     def name(self) -> str:
@@ -197,7 +106,7 @@ class FolderSource(TablesSource):
         return sorted(p for p in tables if p.is_file())
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
-        nodes, edges = read_folder(self.places[0], **_as_text(settings))
+        nodes, edges = read_folder(self.places[0], **as_text(settings))
         return GraphInput(nodes=nodes, edges=edges)
 
 
@@ -205,16 +114,16 @@ class MoleculeFileSource(Source):
     """Molecules in a table or an SDF."""
 
     form, described, unit = "molecule file", "a file of molecules", "graph"
-    settings = _MOLECULES | _TEXT | {"smiles_column", "categories"}
+    settings = MOLECULES | TEXT | {"smiles_column", "categories"}
     implied: ClassVar[Mapping[str, Any]] = {"directed": False}
+    id_name, row_view = "smiles", "structures"
 
-    def read_molecules(self, settings: DataSettings, usual: str = "") -> MoleculeTable:
-        return read_molecules(
-            self.places[0],
-            smiles=settings.smiles_column or None,
-            usual=usual,
-            **_as_text(settings),
-        )
+    def read_graphs(self, settings: DataSettings, usual: str = "") -> GraphRows:
+        named, text = settings.smiles_column or None, as_text(settings)
+        return MoleculeRows(read_molecules(self.places[0], smiles=named, usual=usual, **text))
+
+    def stream_graphs(self, settings: DataSettings, usual: str = "") -> Iterator[GraphStretch]:
+        return stream_molecules(Path(self.places[0]), settings, usual)
 
 
 @dataclass(frozen=True)
@@ -262,7 +171,7 @@ def register_dataset(
     return register
 
 
-class _Own(_Named):
+class _Own(NamedSource):
     def _load(self) -> Any:
         if self.places[0] not in OWN_DATASETS:
             raise EdgewiseError(
@@ -299,15 +208,16 @@ class OwnMoleculesSource(_Own):
     """Molecules that the user registered."""
 
     form, described, unit = "own molecules", "a set of molecules with columns of its own", "graph"
-    settings, implied = _MOLECULES | {"smiles_column"}, {"directed": False}
+    settings, implied = MOLECULES | {"smiles_column"}, {"directed": False}
+    id_name, row_view = "smiles", "structures"
 
     def checksum(self) -> str:
         return hashlib.sha256(repr(dict(self._load())).encode()).hexdigest()
 
-    def read_molecules(self, settings: DataSettings, usual: str = "") -> MoleculeTable:
+    def read_graphs(self, settings: DataSettings, usual: str = "") -> GraphRows:
         columns = {str(name): list(values) for name, values in dict(self._load()).items()}
         table = table_from_columns(columns, self.places[0])
-        return molecule_table(table, smiles=settings.smiles_column, usual=usual)
+        return MoleculeRows(molecule_table(table, smiles=settings.smiles_column, usual=usual))
 
 
 FORMS: dict[str, type[Source]] = {
@@ -315,6 +225,7 @@ FORMS: dict[str, type[Source]] = {
     for source in (
         *(CitationSource, MoleculesSource, GraphFileSource, GraphmlSource, TablesSource),
         *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource),
+        *GRAPH_FORMS,
     )
 }
 _OWN_UNITS = {"node": OwnGraphSource, "graph": OwnMoleculesSource}
@@ -329,10 +240,13 @@ def find_source(places: Sequence[str]) -> Source:
                     f"{place} is not a file; give a nodes table and an edges table, or one name"
                 )
         return TablesSource(tuple(places))
+    if len(places) == 3:
+        return graph_tables(places)
     if len(places) != 1:
         raise EdgewiseError(
-            f"data come from one place or two, not from {preview(list(places))}; give a data set's "
-            "name, a folder, a nodes table and an edges table, or one file of molecules"
+            f"data come from one place, two or three, not from {preview(list(places))}; give a "
+            "data set's name, a folder, a nodes table and an edges table (behind a table of "
+            "graphs, where there are many), or one file of molecules"
         )
     place = places[0]
     if place in OWN_DATASETS:
@@ -341,7 +255,7 @@ def find_source(places: Sequence[str]) -> Source:
         return FORMS[CATALOGUE[place].kind]((place,))
     path = Path(place)
     if _is(place, Path.is_dir):
-        return FolderSource((place,))
+        return graph_folder(place) or FolderSource((place,))
     if _is(place, Path.is_file):
         # A pickle is no graph either, but the reader of graphs says what to do with it.
         graphs = dict.fromkeys((".safetensors", ".pt", ".pth", ".pkl", ".pickle"), GraphFileSource)
@@ -350,7 +264,8 @@ def find_source(places: Sequence[str]) -> Source:
     names = ", ".join((*CATALOGUE, *OWN_DATASETS))
     raise EdgewiseError(
         f"{place} is neither a data set nor a file or folder; the data sets are {names}, a graph "
-        "is a folder with nodes.csv and edges.csv or those two files, molecules are one file"
+        "is a folder with nodes.csv and edges.csv or those two files (many graphs have a "
+        "graphs.csv, too), molecules are one file"
     )
 
 
@@ -365,7 +280,7 @@ def stored_source(form: str, places: Sequence[str]) -> Source:
     """The source that a run folder names."""
     if form not in FORMS:
         raise EdgewiseError(f"data of the form {form!r} are unknown to this version")
-    count = 2 if form == TablesSource.form else 1
+    count = FORMS[form].count
     if len(places) != count:
         raise EdgewiseError(f"data of the form {form!r} come from {count} place(s)")
     return FORMS[form](tuple(places))

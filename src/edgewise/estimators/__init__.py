@@ -1,6 +1,14 @@
 """Models with the API of scikit-learn: fit, predict, score, cross-validation, grid search."""
 
+from edgewise.estimators.graphs import GraphClassifier, GraphRegressor
 from edgewise.estimators.molecules import MoleculeClassifier, MoleculeRegressor
 from edgewise.estimators.nodes import NodeClassifier, NodeRegressor
 
-__all__ = ["MoleculeClassifier", "MoleculeRegressor", "NodeClassifier", "NodeRegressor"]
+__all__ = [
+    "GraphClassifier",
+    "GraphRegressor",
+    "MoleculeClassifier",
+    "MoleculeRegressor",
+    "NodeClassifier",
+    "NodeRegressor",
+]

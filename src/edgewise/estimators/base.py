@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -45,6 +45,7 @@ class Estimator(BaseEstimator):
     """Settings in, a fitted model out."""
 
     _unit: ClassVar[str]
+    _kind: ClassVar[str]  # how its name begins, see Unit.estimator_of
     _source_settings: ClassVar[frozenset[str]]  # those that hold for what it is given
     _implied: ClassVar[dict[str, Any]] = {}  # settings that follow from it
     _role: ClassVar[str]  # the Task's word for what it is here
@@ -68,10 +69,11 @@ class Estimator(BaseEstimator):
     def _target(self, y: np.ndarray, names: tuple[str, ...]) -> Target:
         raise NotImplementedError
 
-    def _settings(self) -> Settings:
+    def _settings(self, implied: Mapping[str, Any] | None = None) -> Settings:
         given = {name: plain(getattr(self, name)) for name in PARAMETERS}
         given = {name: value for name, value in given.items() if value is not None}
-        settings = make_settings(self._unit, str(self.preset), implied=self._implied, **given)
+        implied = self._implied if implied is None else implied
+        settings = make_settings(self._unit, str(self.preset), implied=implied, **given)
         unit, layer = UNITS[self._unit], settings.model.layer
         name = type(self).__name__
         refuse_foreign(given, "source", self._source_settings, f"this is a {name}")
@@ -153,10 +155,11 @@ class Estimator(BaseEstimator):
                 give it here. Nor is ``history_``.
         """
         model = load_model(folder)
-        if model.unit.name != cls._unit or model.task.role != cls._role:
+        kind = model.unit.estimator_of(model.encoder)
+        if kind != cls._kind or model.task.role != cls._role:
             raise EdgewiseError(
                 f"{folder} holds a model for {model.unit.plural} ({model.task}), which is no "
-                f"{cls.__name__}; load it with {model.unit.estimator}{model.task.role}.load"
+                f"{cls.__name__}; load it with {kind}{model.task.role}.load"
             )
         saved, y_ndim, classes = _recorded(inside(Path(folder), "estimator.json"), model)
         try:

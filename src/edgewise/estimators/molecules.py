@@ -28,7 +28,7 @@ Some = TypeVar("Some", bound="MoleculeEstimator")
 class MoleculeEstimator(Estimator):
     """Molecules, one for each row."""
 
-    _unit = "graph"
+    _unit, _kind = "graph", "Molecule"
     _source_settings = frozenset({"featurizer", "pair_threshold", "descriptors"})
     _implied: ClassVar[dict[str, Any]] = {"directed": False}
     invalid: Any

@@ -31,7 +31,7 @@ Some = TypeVar("Some", bound="NodeEstimator")
 class NodeEstimator(Estimator):
     """Nodes of a graph that is given once, and shared by all clones."""
 
-    _unit = "node"
+    _unit, _kind = "node", "Node"
     _source_settings = frozenset({"directed", "reciprocal"})
     graph: Any
 

@@ -1,7 +1,7 @@
 """Many small graphs as flat arrays with offsets; a batch is cut out by array operations."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.graphs.batch import Batch, Edges, Preparer
+from edgewise.graphs.graph import Graph
 
 EVALUATION_BATCH = 256  # graphs at a time where no gradient is needed
 # Nodes times channels up to which what layers prepare is kept for the whole set, to cut batches
@@ -34,6 +35,7 @@ class GraphSet:
     ids: tuple[str, ...]  # the name of each graph; of a molecule its SMILES
     rows: Int[Tensor, " graphs"]  # where each graph stands in its table
     channel_names: tuple[str, ...] = ()
+    id_name: str = "graph"  # what the names of graphs are called in a table
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     def __len__(self) -> int:
@@ -101,6 +103,61 @@ class GraphSet:
         )
         return Edges(self.edge_index + first, self.edge_attr, len(self.x))
 
+    def encoded(self, direction: str) -> "GraphSet":
+        """The same graphs with direction as channels, made once for all batches."""
+        if direction == "as_given":
+            return self
+        if direction not in self._encoded:
+            edges = self.every_edge.encoded(direction)
+            # Edges stay within their graph, which that of either end tells.
+            graph = torch.bucketize(edges.edge_index[0], self.node_offset[1:], right=True)
+            order = graph.argsort(stable=True)
+            graph = graph[order]
+            self._encoded[direction] = replace(
+                self,
+                edge_index=edges.edge_index[:, order] - self.node_offset[graph],
+                edge_attr=edges.edge_attr[order],
+                edge_offset=_offsets(graph, len(self)),
+            )
+        return self._encoded[direction]
+
+    @cached_property
+    def _encoded(self) -> dict[str, "GraphSet"]:
+        return {}
+
+
+def graph_set(graphs: Sequence[Graph], ids: Sequence[str] = ()) -> GraphSet:
+    """Many graphs of equal features and channels, end to end.
+
+    Args:
+        graphs: In their order; labels of nodes are left behind.
+        ids: The name of each; without them their numbers.
+    """
+    if not graphs:
+        raise EdgewiseError("there are no graphs; give one or more")
+    for number, graph in enumerate(graphs):
+        if not graph.num_nodes:
+            raise EdgewiseError(f"graph {number} has no nodes; leave it out")
+        for what in ("num_features", "num_channels"):
+            found, first = getattr(graph, what), getattr(graphs[0], what)
+            if found != first:
+                raise EdgewiseError(
+                    f"graph {number} has {found} {what.removeprefix('num_')}, but graph 0 has "
+                    f"{first}; give all graphs the same"
+                )
+    nodes = torch.tensor([0, *(graph.num_nodes for graph in graphs)]).cumsum(0)
+    edges = torch.tensor([0, *(graph.num_edges for graph in graphs)]).cumsum(0)
+    return GraphSet(
+        x=torch.cat([graph.x.float() for graph in graphs]),
+        edge_index=torch.cat([graph.edge_index.long() for graph in graphs], dim=1),
+        edge_attr=torch.cat([graph.channels.float() for graph in graphs]),
+        node_offset=nodes,
+        edge_offset=edges,
+        ids=tuple(ids) or tuple(map(str, range(len(graphs)))),
+        rows=torch.arange(len(graphs)),
+        channel_names=graphs[0].channel_names or (),
+    )
+
 
 class EdgesOfSome(Edges):
     """The edges of some graphs of a set: gathered, or what layers prepared for the set, cut."""
@@ -127,7 +184,12 @@ class EdgesOfSome(Edges):
         return self._gathered[1]
 
     def encoded(self, direction: str) -> Edges:
-        return self if direction == "as_given" else super().encoded(direction)
+        if direction == "as_given":
+            return self
+        if direction not in self._encoded:
+            whole = self.whole.encoded(direction)
+            self._encoded[direction] = EdgesOfSome(whole, self.chosen, self._nodes_of_graph)
+        return self._encoded[direction]
 
     def prepared(self, layer: Preparer) -> Any:
         if layer.edge_key not in self._prepared:
@@ -159,6 +221,12 @@ def _ranges(offset: Tensor, chosen: Tensor) -> _Ranges:
     total = int(before[-1] + counts[-1])
     shift = (start - before).repeat_interleave(counts, output_size=total)
     return _Ranges(torch.arange(total) + shift, counts)
+
+
+def _offsets(graph: Tensor, count: int) -> Tensor:
+    """Where the members of each graph begin, and the last end."""
+    sizes = torch.bincount(graph, minlength=count)
+    return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
 
 
 def _exclusive_sum(counts: Tensor) -> Tensor:

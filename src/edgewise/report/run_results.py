@@ -96,7 +96,7 @@ class RunResults:
         path = inside(run.folder, "predictions.csv")
         cells = _read_csv(path)
         try:
-            ids = cells[run.unit.id_column]
+            ids = cells[run.source.id_name or run.unit.id_column]
             subset = np.array(cells["split"])
             outcomes = task.read_columns(cells)
             return cls(run, task, metrics, history, ids, subset, *outcomes)

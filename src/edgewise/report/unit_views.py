@@ -46,18 +46,7 @@ class NodeView:
             truth: Of all rows.
             problem: The opened problem, or None where the data are unavailable.
         """
-        several = any(error.target for error in errors)
-        header = ["node", *(["target"] if several else []), *(name for name, _ in facts[0])]
-        in_words = all(isinstance(error.predicted, str) for error in errors)
-        words = 1 + several + (2 if in_words else 0)
-        rows = [
-            [
-                shortened(ids[error.row], 60),
-                *([error.target] if several else []),
-                *(value for _, value in shown),
-            ]
-            for error, shown in zip(errors, facts, strict=True)
-        ]
+        header, rows, words = _error_rows("node", errors, facts, ids)
         if problem is not None and all(error.class_numbers for error in errors):
             header += ["neighbours", "of the true class", "of the predicted class"]
             edge_index = problem.data.graph.edge_index.numpy()
@@ -87,13 +76,61 @@ class MoleculeView:
         return {"cards": cards}
 
 
-AnyUnitView = NodeView | MoleculeView
-UNIT_VIEWS: dict[str, AnyUnitView] = {"nodes": NodeView(), "structures": MoleculeView()}
+class GraphView:
+    """Graphs that are not molecules."""
+
+    template = "error_table.html.jinja"
+
+    def error_content(
+        self,
+        errors: Sequence[WorstError],
+        facts: Sequence[Facts],
+        ids: Sequence[str],
+        truth: np.ndarray,
+        problem: Any | None,
+    ) -> dict[str, Any]:
+        """A table, with the number of nodes and edges of each graph."""
+        header, rows, words = _error_rows("graph", errors, facts, ids)
+        if problem is not None:
+            header += ["nodes", "edges"]
+            nodes, edges = (
+                offset.diff().tolist()
+                for offset in (problem.data.node_offset, problem.data.edge_offset)
+            )
+            for row, error in zip(rows, errors, strict=True):
+                row += [f"{nodes[error.row]:,}", f"{edges[error.row]:,}"]
+        return {"table": TableData("The worst errors", header, rows, words)}
+
+
+AnyUnitView = NodeView | MoleculeView | GraphView
+UNIT_VIEWS: dict[str, AnyUnitView] = {
+    "nodes": NodeView(),
+    "structures": MoleculeView(),
+    "graphs": GraphView(),
+}
 
 
 def unit_view(name: str) -> AnyUnitView:
     """The view that a unit names as its ``error_view``."""
     return UNIT_VIEWS[name]
+
+
+def _error_rows(
+    what: str, errors: Sequence[WorstError], facts: Sequence[Facts], ids: Sequence[str]
+) -> tuple[list[str], list[list[str]], int]:
+    """The header, the cells of each error, and how many columns hold words."""
+    several = any(error.target for error in errors)
+    header = [what, *(["target"] if several else []), *(name for name, _ in facts[0])]
+    in_words = all(isinstance(error.predicted, str) for error in errors)
+    rows = [
+        [
+            shortened(ids[error.row], 60),
+            *([error.target] if several else []),
+            *(value for _, value in shown),
+        ]
+        for error, shown in zip(errors, facts, strict=True)
+    ]
+    return header, rows, 1 + several + (2 if in_words else 0)
 
 
 def _neighbour_counts(edge_index: np.ndarray, truth: np.ndarray, error: WorstError) -> list[str]:

@@ -36,6 +36,7 @@ _SHAPE = {
     },
     "conformal": Maybe((CONFORMAL_SHAPE, None)),
     **{"unit": Maybe(str), "settings": Maybe({str: {str: object}}), "stack": Maybe(float)},
+    "encoder": Maybe(str),  # its file, or nothing; until 0.2 the only one that the unit has
     **{"kind": Maybe(str), "recipe": Maybe({str: object})},  # of version 0.1
 }
 
@@ -137,9 +138,11 @@ class Predictor:
             for number, model in enumerate(self.members)
             for name, tensor in model.state_dict().items()
         }
+        encoder_file = "" if self.encoder is None else file_of(self.unit, self.encoder)
         content = {
             "format": FORMAT,
             "unit": self.unit.name,
+            "encoder": encoder_file,
             "features": self.features,
             "channels": self.channels,
             "members": len(self.members),
@@ -153,9 +156,9 @@ class Predictor:
             content["stack"] = self.stack.weight
             self.stack.save(folder)
         if self.encoder is not None:
-            names.append(self.unit.encoder_file)
+            names.append(encoder_file)
             encoder = json.dumps(self.encoder.to_json(), indent=1)
-            write_atomically(folder / self.unit.encoder_file, encoder)
+            write_atomically(folder / encoder_file, encoder)
         if self.reference is not None:
             names.append(self.unit.reference_file)
             bits = {"bits": torch.from_numpy(self.reference.bits)}
@@ -163,6 +166,12 @@ class Predictor:
         write_atomically(folder / "model.safetensors", save(tensors))
         write_atomically(folder / "model.json", json.dumps(content, indent=1))
         write_manifest(folder, names)
+
+
+def file_of(unit: Unit, encoder: Any) -> str:
+    """The name of the file that an encoder is saved in."""
+    name: str = getattr(encoder, "file", unit.encoder_file)
+    return name
 
 
 def make_predictor(problem: Problem, members: tuple[Network, ...]) -> Predictor:
@@ -218,6 +227,9 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
         widths = content["features"], content["channels"]
         if min(*widths, content["members"]) < 1:
             raise EdgewiseError("its widths make no sense")
+        encoder_file = content.get("encoder", unit.encoder_file)
+        if encoder_file not in ("", unit.encoder_file, *unit.encoder_files):
+            raise EdgewiseError(f"it names the encoder {encoder_file!r}")
     except FileNotFoundError as error:
         raise EdgewiseError(f"{folder} holds no model{_cure(folder)}") from error
     except NotRegistered as error:
@@ -226,12 +238,11 @@ def load_model(folder: str | Path, device: str = "") -> Predictor:
         raise EdgewiseError(
             f"{place} is not a saved model ({reason_of(error)}); train it again"
         ) from error
-    has_encoder = (folder / unit.encoder_file).exists()
     if not old:  # version 0.1 wrote no manifest
         check_manifest(folder, ["model.json", "model.safetensors"])
-        if has_encoder:
-            check_manifest(folder, [unit.encoder_file])
-    encoder = unit.load_encoder(inside(folder, unit.encoder_file))
+        if encoder_file and (folder / encoder_file).exists():
+            check_manifest(folder, [encoder_file])
+    encoder = unit.load_encoder(inside(folder, encoder_file)) if encoder_file else None
     reference = _reference(folder, unit)
     try:
         # On no device: nothing is allocated before the sizes are known to be those of the file.

@@ -14,7 +14,7 @@ from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.presets import make_settings
 from edgewise.core.registries import LAYERS, UNITS
 from edgewise.core.settings import Settings, refuse_foreign
-from edgewise.data.molecule_tables import InvalidRow
+from edgewise.data.graph_rows import InvalidRow
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split
 from edgewise.graphs.batch import Batches
@@ -27,7 +27,10 @@ Tell = Callable[[str], None]
 
 @runtime_checkable
 class Encoder(Protocol):
-    """What was learnt about the columns of the data; saved with the model."""
+    """What was learnt about the columns of the data; saved with the model.
+
+    Where its unit has several kinds, ``file`` is the name of the file it is saved in.
+    """
 
     def to_json(self) -> dict[str, Any]: ...
 
@@ -94,6 +97,7 @@ class Unit:
     error_view: ClassVar[str] = "nodes"  # how the report shows single rows
     encoder_file: ClassVar[str]  # where what was learnt about the columns is saved
     reference_file: ClassVar[str] = ""  # where what is kept of the training rows is saved
+    encoder_files: ClassVar[tuple[str, ...]] = ()  # where there are several kinds of it
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
         """Read data, find the task, split the rows, and learn from those of training."""
@@ -126,6 +130,10 @@ class Unit:
     ) -> tuple[Prediction, np.ndarray]:
         """Predictions for new data and the truth in them."""
         raise NotImplementedError
+
+    def estimator_of(self, encoder: Any) -> str:
+        """How the names of estimators begin for models with this encoder."""
+        return self.estimator
 
     def load_encoder(self, path: Path) -> Any:
         """What was learnt about the columns, as it was saved."""

@@ -1,4 +1,4 @@
-"""A row is a whole graph: today a molecule."""
+"""A row is a whole graph: a molecule, or a graph of tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,67 +11,78 @@ from torch import Tensor
 
 from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.registries import FEATURIZERS
-from edgewise.core.settings import Settings
+from edgewise.core.settings import DataSettings, Settings
 from edgewise.data.chemistry import MoleculeCodes, read_smiles
-from edgewise.data.duplicates import duplicate_groups, duplicate_notices
-from edgewise.data.featurizers import Featurizer, load_featurizer, pack
-from edgewise.data.molecule_splits import scaffold_split, split_by_column, split_by_file
-from edgewise.data.molecule_tables import MoleculeTable, left_out, read_structures, smiles_column
+from edgewise.data.featurizers import Featurizer, load_featurizer
+from edgewise.data.graph_rows import GraphRows, GraphStretch, Structures
+from edgewise.data.graph_set_reader import GraphSetReader, load_graph_set_reader
+from edgewise.data.graphs_in_memory import graphs_in_memory
+from edgewise.data.molecule_rows import Molecules
+from edgewise.data.molecule_splits import split_by_column, split_by_file
+from edgewise.data.molecule_tables import left_out
 from edgewise.data.similarity import TrainingFingerprints, training_fingerprints
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split
-from edgewise.data.streams import Stretch, stream_table
 from edgewise.graphs.batch import Batches
+from edgewise.graphs.channels import is_symmetric
 from edgewise.graphs.graph_set import GraphSet
 from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.nn.readouts import GraphReadout
 from edgewise.tasks.base import Columns, Prediction, Task
 from edgewise.tasks.reading import find_task
 from edgewise.units.base import Opened, Predicted, Predicts, Problem, Show, Tell, Unit, known_rows
+from edgewise.units.direction import decide_direction
+from edgewise.units.node_notices import columns_line, described_columns, target_columns
 from edgewise.units.splitting import drawn_split, is_file, split_seed
 from edgewise.units.task_settings import refuse_task_settings
+
+_LOAD = {"featurizer.json": load_featurizer, GraphSetReader.file: load_graph_set_reader}
 
 
 class GraphUnit(Unit):
     """Whole graphs, which are trained on in batches."""
 
-    name, plural, estimator = "graph", "whole graphs", "Molecule"
+    name, plural, estimator = "graph", "whole graphs", "Graph"
     settings = frozenset({"head", "pooling", "batch_size"})
-    id_column, error_view = "smiles", "structures"
-    encoder_file = "featurizer.json"
+    id_column, error_view = "graph", "graphs"
+    encoder_file, encoder_files = "featurizer.json", tuple(_LOAD)
     reference_file = "training-fingerprints.safetensors"
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
-        rows = source.read_molecules(settings.data)
-        if not len(rows):
+        rows = source.read_graphs(settings.data)
+        if not len(rows.table):
             raise EdgewiseError(f"{rows.table.path} has a header but no rows; add some")
         names = settings.data.target or rows.targets
-        notes = []
+        told = []
         if not names:
-            names = (_only_column(rows),)
-            notes.append(f"predicting column {names[0]!r}, the only one beside the SMILES")
+            names = (_only_column(rows, settings.split.split_column),)
+            told.append(f"predicting column {names[0]!r}, the only one beside {rows.named_by}")
         task, truth = find_task(
             rows.table, tuple(names), settings.data.task, settings.data.categories
         )
-        codes, invalid = read_structures(
-            rows, on_invalid=settings.data.on_invalid, progress=progress
+        structures, invalid = rows.structures(
+            on_invalid=settings.data.on_invalid, progress=progress
         )
-        truth = truth[torch.from_numpy(codes.rows)]
+        truth = truth[torch.from_numpy(structures.rows)]
         if invalid:
-            notes.append(left_out(invalid, len(rows)))
-        split = _split(settings, task, truth, rows, codes)
-        problem = molecule_problem(codes, task, truth, split, settings)
+            told.append(left_out(invalid, len(rows.table)))
+        split = _split(settings, task, truth, rows, structures)
+        problem, notes = graph_problem(structures, task, truth, split, settings)
         parts = {name: part.numpy() for name, part in problem.split.parts().items()}
-        groups = duplicate_groups(codes)
-        notices = duplicate_notices(groups, codes.smiles, parts, truth.numpy())
-        return Opened(problem, (str(problem.data), *notes), invalid, tuple(notices))
+        notices = structures.notices(problem.encoder, target_columns(task, truth), parts)
+        return Opened(problem, (str(problem.data), *told, *notes), invalid, tuple(notices))
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
-        readout = GraphReadout(settings.model.pooling)
-        # Both directions of a bond are there, so there is nothing to encode.
+        model = settings.model
+        # Where nothing was decided, as for bonds, both directions are there and say the same.
+        undecided = not model.directed and model.reciprocal == "auto"
         return ChannelNetwork(
-            features, outputs, channels, settings.model, readout=readout, direction="as_given"
+            features,
+            outputs,
+            channels,
+            model,
+            readout=GraphReadout(model.pooling),
+            direction="as_given" if undecided else "",
         )
 
     def predicted(
@@ -83,13 +94,37 @@ class GraphUnit(Unit):
         progress: Show | None = None,
         tell: Tell = lambda _: None,
     ) -> Iterator[Predicted]:
+        data = model.settings.data
+        named = replace(data, smiles_column=smiles_column)
         good = bad = 0
-        for stretch, size in _stretches(model, source):
-            some = _predicted_stretch(model, stretch, smiles_column)
+        for stretch in source.stream_graphs(named, usual=data.smiles_column):
+            some = self._predicted_stretch(model, stretch, tell)
             good, bad = good + some.good, bad + some.bad
             yield some
             if progress is not None:
-                progress(f"{good + bad:,} molecules", stretch.done, size)
+                progress(f"{good + bad:,} graphs", stretch.done, stretch.size)
+
+    def _predicted_stretch(self, model: Predicts, stretch: GraphStretch, tell: Tell) -> Predicted:
+        """The rows as they are, with predictions and errors behind them."""
+        table, structures = stretch.table, stretch.structures
+        data = self._packed(structures, model, tell)
+        prediction = model.predict(data)
+        columns: Columns = {name: list(cells) for name, cells in table.columns.items()}
+        predicted = model.task.predicted_columns(prediction)
+        predicted |= self.distance_columns(model.reference, data)
+        for name in (*predicted, *(["error"] if stretch.marked else [])):
+            if name in columns:
+                raise EdgewiseError(
+                    f"{table.path} has a column {name!r} already, which the predictions need; "
+                    "rename it"
+                )
+        for name, cells in predicted.items():
+            columns[name] = [""] * len(table)
+            for row, cell in zip(structures.rows.tolist(), cells, strict=True):
+                columns[name][row] = cell
+        if stretch.marked:
+            columns["error"] = [stretch.errors.get(row, "") for row in range(len(table))]
+        return Predicted(columns, len(structures), len(table) - len(structures))
 
     def evaluated(
         self,
@@ -101,22 +136,31 @@ class GraphUnit(Unit):
         tell: Tell = lambda _: None,
     ) -> tuple[Prediction, np.ndarray]:
         named = replace(model.settings.data, smiles_column=smiles_column)
-        rows = source.read_molecules(named, usual=model.settings.data.smiles_column)
+        rows = source.read_graphs(named, usual=model.settings.data.smiles_column)
         known = model.task.read(rows.table)
-        codes, invalid = read_structures(rows, on_invalid="skip", progress=progress)
+        structures, invalid = rows.structures(on_invalid="skip", progress=progress)
         if invalid:
-            tell(left_out(invalid, len(rows)))
-        device = find_device(model.settings.training.device)
-        prediction = model.predict(self.as_data(codes, model.encoder, device))
-        return prediction, known[torch.from_numpy(codes.rows)].numpy()
+            tell(left_out(invalid, len(rows.table)))
+        prediction = model.predict(self._packed(structures, model, tell))
+        return prediction, known[torch.from_numpy(structures.rows)].numpy()
 
-    def load_encoder(self, path: Path) -> Featurizer:
-        return load_featurizer(path)
+    def _packed(self, structures: Structures, model: Predicts, tell: Tell) -> GraphSet:
+        data, notes = structures.packed(model.encoder)
+        for note in notes:
+            tell(note)
+        return replace(data, device=find_device(model.settings.training.device))
+
+    def load_encoder(self, path: Path) -> Any:
+        return _LOAD[path.name](path)
+
+    def estimator_of(self, encoder: Any) -> str:
+        return "Molecule" if isinstance(encoder, Featurizer) else "Graph"
 
     def reference(self, problem: Problem) -> TrainingFingerprints | None:
         if not isinstance(problem.encoder, Featurizer):  # no molecules
             return None
-        return training_fingerprints([problem.data.ids[row] for row in problem.split.train.tolist()])
+        train = problem.split.train.tolist()
+        return training_fingerprints([problem.data.ids[row] for row in train])
 
     def load_reference(self, tensors: Mapping[str, Tensor]) -> TrainingFingerprints:
         return TrainingFingerprints(tensors["bits"].numpy())
@@ -128,33 +172,49 @@ class GraphUnit(Unit):
 
     def as_data(self, value: Any, encoder: Any, device: torch.device) -> GraphSet:
         if isinstance(value, Sequence) and not isinstance(value, str):
-            value = read_smiles(list(value))
+            names = encoder.names if isinstance(encoder, GraphSetReader) else DataSettings()
+            words = all(isinstance(item, str) for item in value)
+            value = read_smiles(list(value)) if words else graphs_in_memory(value, names)
         if isinstance(value, MoleculeCodes):
-            value = pack(value, encoder)
+            value = Molecules(value)
+        if isinstance(value, Structures):
+            value, _ = value.packed(encoder)
         if not isinstance(value, GraphSet):
             raise EdgewiseError(
-                f"the model predicts whole graphs, not {type(value).__name__}; give SMILES"
+                f"the model predicts whole graphs, not {type(value).__name__}; give a list of "
+                "SMILES or of graphs, as in training"
             )
         return replace(value, device=device)
 
     def are_molecules(self, problem: Problem) -> bool:
         return isinstance(problem.encoder, Featurizer)
 
+    def described_columns(self, problem: Problem) -> list[str]:
+        reader = problem.encoder
+        return described_columns(reader.columns) if isinstance(reader, GraphSetReader) else []
+
+    def summarised_columns(self, problem: Problem) -> str:
+        reader = problem.encoder
+        return columns_line(reader.columns) if isinstance(reader, GraphSetReader) else ""
+
     def row_columns(self, problem: Problem) -> Columns:
         assert isinstance(problem.data, GraphSet)
         rows = [str(row) for row in problem.data.rows.tolist()]
-        return {"row": rows, "smiles": list(problem.data.ids)}
+        return {"row": rows, problem.data.id_name: list(problem.data.ids)}
 
     def rows_of_file(self, problem: Problem, rows: Tensor) -> Tensor:
         assert isinstance(problem.data, GraphSet)
         return problem.data.rows[rows]
 
 
-def molecule_problem(
-    codes: MoleculeCodes, task: Task, truth: Tensor, split: Split, settings: Settings
-) -> Problem:
-    """Molecules that were read already; the featuriser is learnt from the training set alone."""
-    if settings.model.directed:
+def graph_problem(
+    structures: Structures, task: Task, truth: Tensor, split: Split, settings: Settings
+) -> tuple[Problem, tuple[str, ...]]:
+    """Graphs that were read already, and what was decided or changed in learning their columns.
+
+    What there is to learn about columns or atoms is learnt from the training graphs.
+    """
+    if settings.model.directed and not structures.has_direction:
         raise EdgewiseError("bonds have no direction; set directed = false for molecules")
     if settings.model.head == "layer":
         raise EdgewiseError(
@@ -162,78 +222,49 @@ def molecule_problem(
         )
     refuse_task_settings(task, settings)
     split = known_rows(split, task, truth)
-    kind = FEATURIZERS[settings.model.featurizer]
-    featurizer: Featurizer = kind.learn(codes, split.train.numpy(), settings.model)
+    encoder = structures.learn(split.train.numpy(), settings)
     fitted = task.fitted(truth[split.train], settings.training)
-    data = GRAPH.as_data(codes, featurizer, find_device(settings.training.device))
-    return Problem(GRAPH, data, fitted, truth, split, settings, featurizer)
+    data, notes = structures.packed(encoder)
+    if structures.has_direction:
+        every = data.every_edge
+        symmetric = is_symmetric(every.edge_index, every.edge_attr)
+        settings, decided = decide_direction(
+            settings, symmetric=symmetric, edges=every.edge_index.size(1)
+        )
+        notes = (*notes, *decided)
+    data = replace(data, device=find_device(settings.training.device))
+    return Problem(GRAPH, data, fitted, truth, split, settings, encoder), notes
+
+
+def molecule_problem(
+    codes: MoleculeCodes, task: Task, truth: Tensor, split: Split, settings: Settings
+) -> Problem:
+    """Molecules that were read already."""
+    return graph_problem(Molecules(codes), task, truth, split, settings)[0]
 
 
 def _split(
-    settings: Settings, task: Task, truth: Tensor, rows: MoleculeTable, codes: MoleculeCodes
+    settings: Settings, task: Task, truth: Tensor, rows: GraphRows, structures: Structures
 ) -> Split:
-    if settings.split.split_column:
-        return split_by_column(rows.table, settings.split.split_column, codes)
-    if is_file(settings.split.split):
-        return split_by_file(settings.split.split, codes)
-    if settings.split.split == "scaffold":
-        return scaffold_split(codes.smiles, seed=split_seed(settings))
-    return drawn_split(settings, task, truth, others=("scaffold",))
+    wanted = settings.split
+    if wanted.split_column:
+        return split_by_column(rows.table, wanted.split_column, structures.rows)
+    if is_file(wanted.split):
+        return split_by_file(wanted.split, structures.rows, len(rows.table))
+    grouped = structures.grouped_split(wanted.split, split_seed(settings))
+    if grouped is not None:
+        return grouped
+    return drawn_split(settings, task, truth, others=structures.splits)
 
 
-def _only_column(rows: MoleculeTable) -> str:
-    others = [
-        name
-        for name, cells in rows.table.columns.items()
-        if tuple(cell.strip() for cell in cells) != rows.smiles
-    ]
+def _only_column(rows: GraphRows, split_column: str) -> str:
+    others = [name for name in rows.other_columns() if name != split_column]
     if len(others) != 1:
         raise EdgewiseError(
-            f"{rows.table.path}: name the column(s) to be predicted with --target; beside the "
-            f"SMILES there are {preview(others, limit=12)}"
+            f"{rows.table.path}: name the column(s) to be predicted with --target; beside "
+            f"{rows.named_by} there are {preview(others, limit=12)}"
         )
     return others[0]
-
-
-def _stretches(model: Predicts, source: Source) -> Iterator[tuple[Stretch, int | None]]:
-    files = source.files()
-    if not files:
-        yield Stretch(source.read_molecules(model.settings.data).table, {}, 1), 1
-        return
-    size = files[0].stat().st_size
-    data = model.settings.data
-    for stretch in stream_table(
-        files[0],
-        encoding=data.encoding,
-        decimal=data.decimal,
-        missing_values=data.missing_values,
-    ):
-        yield stretch, size
-
-
-def _predicted_stretch(model: Predicts, stretch: Stretch, named: str) -> Predicted:
-    """The rows as they are, with predictions and errors behind them."""
-    table, task = stretch.table, model.task
-    column = smiles_column(table, named, model.settings.data.smiles_column)
-    smiles = ["" if i in stretch.broken else cell for i, cell in enumerate(table.column(column))]
-    codes = read_smiles(smiles)
-    error = {row: reason for row, _, reason in codes.invalid} | stretch.broken
-    data = GRAPH.as_data(codes, model.encoder, find_device(model.settings.training.device))
-    prediction = model.predict(data)
-    columns: Columns = {name: list(cells) for name, cells in table.columns.items()}
-    predicted = task.predicted_columns(prediction)
-    predicted |= GRAPH.distance_columns(model.reference, data)
-    for name in (*predicted, "error"):
-        if name in columns:
-            raise EdgewiseError(
-                f"{table.path} has a column {name!r} already, which the predictions need; rename it"
-            )
-    for name, cells in predicted.items():
-        columns[name] = [""] * len(table)
-        for row, cell in zip(codes.rows.tolist(), cells, strict=True):
-            columns[name][row] = cell
-    columns["error"] = [error.get(row, "") for row in range(len(table))]
-    return Predicted(columns, len(codes), len(table) - len(codes))
 
 
 GRAPH = GraphUnit()

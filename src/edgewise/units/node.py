@@ -25,7 +25,13 @@ from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.tasks.base import Prediction, Task
 from edgewise.tasks.reading import find_label_task, find_task
 from edgewise.units.base import Opened, Predicted, Predicts, Problem, Show, Tell, Unit, known_rows
-from edgewise.units.node_notices import columns_line, graph_notices, table_notices
+from edgewise.units.direction import decide_direction
+from edgewise.units.node_notices import (
+    columns_line,
+    described_columns,
+    graph_notices,
+    table_notices,
+)
 from edgewise.units.splitting import drawn_split, is_file
 from edgewise.units.task_settings import refuse_task_settings
 
@@ -149,12 +155,7 @@ class NodeUnit(Unit):
 
     def described_columns(self, problem: Problem) -> list[str]:
         reader = problem.encoder
-        if not isinstance(reader, GraphReader):
-            return []
-        return [
-            f"{column.name}: {type(column).__name__.lower()}, {len(column.outputs)} wide"
-            for column in (*reader.features, *reader.channels)
-        ]
+        return described_columns(reader) if isinstance(reader, GraphReader) else []
 
     def summarised_columns(self, problem: Problem) -> str:
         reader = problem.encoder
@@ -183,28 +184,8 @@ def node_problem(
 ) -> tuple[Problem, tuple[str, ...]]:
     """Nodes of a graph that is there already, and what was decided by looking at it."""
     refuse_task_settings(task, settings)
-    notes = []
-    model = settings.model
     symmetric = is_symmetric(graph.edge_index, graph.edge_attr)
-    if model.directed and graph.num_edges and symmetric:
-        notes.append(
-            "every edge has a reverse edge with the same values, so there is no direction to "
-            "learn from; --no-directed makes one channel of each column, in place of three"
-        )
-    if model.directed and model.reciprocal != "auto":
-        raise EdgewiseError(
-            f"reciprocal = {model.reciprocal} joins the two directions between two nodes, which "
-            "directed = true keeps apart; set directed = false, or leave it out"
-        )
-    if not model.directed and model.reciprocal == "auto":
-        join = "max" if symmetric else "sum"
-        settings = settings.changed(reciprocal=join)
-        why = (
-            "every edge has an equal reverse edge, so a pair of nodes weighs what one of them says"
-            if symmetric
-            else "edges go one way, so the two directions between two nodes are added up"
-        )
-        notes.append(f"without direction: {why} (--reciprocal {join})")
+    settings, notes = decide_direction(settings, symmetric=symmetric, edges=graph.num_edges)
     split = known_rows(split, task, truth)
     fitted = task.fitted(truth[split.train], settings.training)
     data = WholeGraph(graph, find_device(settings.training.device))

@@ -3,7 +3,7 @@
 import numpy as np
 from torch import Tensor
 
-from edgewise.data.columns import Categories, Column, Numbers, Text, Weights
+from edgewise.data.columns import Categories, Column, Numbers, Text, Weights, raw_values
 from edgewise.data.graph_reader import GraphReader, edge_ends, node_ids
 from edgewise.data.notices import edge_notices, index_notices, leak_notices
 from edgewise.data.tables import Table
@@ -18,9 +18,9 @@ def table_notices(
     nodes: Table, edges: Table, reader: GraphReader, task: Task, truth: Tensor
 ) -> tuple[str, ...]:
     """Sentences on the tables of a graph that a model is about to learn from."""
-    features = {column.name: _values(nodes, column) for column in reader.features}
-    channels = {column.name: _values(edges, column) for column in reader.channels}
-    targets = _targets(task, truth)
+    features = {column.name: raw_values(nodes, column) for column in reader.features}
+    channels = {column.name: raw_values(edges, column) for column in reader.channels}
+    targets = target_columns(task, truth)
     for name in targets if truth.is_floating_point() else ():
         exact, word = nodes.parsed_numbers(name)
         if word is None:
@@ -37,7 +37,7 @@ def table_notices(
 
 def graph_notices(graph: Graph, task: Task, truth: Tensor) -> tuple[str, ...]:
     """Sentences on a ready graph that a model is about to learn from."""
-    targets = _targets(task, truth)
+    targets = target_columns(task, truth)
     features = {str(i): column for i, column in enumerate(graph.x.numpy().T)}
     found = leak_notices(features, targets, of="feature")
     names = graph.channel_names or tuple(map(str, range(graph.num_channels)))
@@ -45,6 +45,14 @@ def graph_notices(graph: Graph, task: Task, truth: Tensor) -> tuple[str, ...]:
     for side, end in enumerate(_ENDS):
         found += _channel_leaks(channels, targets, graph.edge_index[side].numpy(), end)
     return (*found, *edge_notices(graph.num_edges, "the graph"))
+
+
+def described_columns(reader: GraphReader) -> list[str]:
+    """A line for each column."""
+    return [
+        f"{column.name}: {type(column).__name__.lower()}, {len(column.outputs)} wide"
+        for column in (*reader.features, *reader.channels)
+    ]
 
 
 def columns_line(reader: GraphReader) -> str:
@@ -89,13 +97,7 @@ def _channel_leaks(
     )
 
 
-def _targets(task: Task, truth: Tensor) -> dict[str, np.ndarray]:
+def target_columns(task: Task, truth: Tensor) -> dict[str, np.ndarray]:
     """A column for each target; classes have one."""
     columns = truth.reshape(len(truth), -1).numpy().T
     return dict(zip(task.names, columns, strict=False))
-
-
-def _values(table: Table, column: Column) -> np.ndarray:
-    if isinstance(column, Numbers | Weights):
-        return table.numbers(column.name)
-    return table.categories(column.name)[0]

@@ -31,7 +31,8 @@ class PanelInput:
     @property
     def unit(self) -> AnyUnitView:
         """What is special to nodes or molecules."""
-        return unit_view(self.results.run.unit.error_view)
+        run = self.results.run
+        return unit_view(run.source.row_view or run.unit.error_view)
 
     def judged(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, truth and predictions of the subset that tells how good the model is."""
