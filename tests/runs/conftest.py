@@ -67,7 +67,12 @@ def molecule_run(place, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TRAIN_MODULE, "write_report", lambda *_: None)
         return runs.train(
-            str(place / "molecules.csv"), folder, target="logp", ensemble=2, **SETTINGS
+            str(place / "molecules.csv"),
+            folder,
+            target="logp",
+            ensemble=2,
+            descriptors="none",
+            **SETTINGS,
         )
 
 

@@ -220,14 +220,12 @@ class OwnMoleculesSource(_Own):
         return MoleculeRows(molecule_table(table, smiles=settings.smiles_column, usual=usual))
 
 
-FORMS: dict[str, type[Source]] = {
-    source.form: source
-    for source in (
-        *(CitationSource, MoleculesSource, GraphFileSource, GraphmlSource, TablesSource),
-        *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource),
-        *GRAPH_FORMS,
-    )
-}
+_SOURCES: tuple[type[Source], ...] = (
+    *(CitationSource, MoleculesSource, GraphFileSource, GraphmlSource, TablesSource),
+    *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource),
+    *GRAPH_FORMS,
+)
+FORMS = {source.form: source for source in _SOURCES}
 _OWN_UNITS = {"node": OwnGraphSource, "graph": OwnMoleculesSource}
 
 

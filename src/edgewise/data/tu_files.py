@@ -122,7 +122,9 @@ def _numbers(
     if not text.strip():
         raise EdgewiseError(f"{path} is empty; fetch it again")
     try:
-        values = np.loadtxt(io.StringIO(text), delimiter=",", dtype=dtype, ndmin=2, comments=None)
+        values: np.ndarray = np.loadtxt(
+            io.StringIO(text), delimiter=",", dtype=dtype, ndmin=2, comments=None
+        )
     except (ValueError, OverflowError, IndexError) as error:
         raise EdgewiseError(
             f"{path} does not hold numbers in lines ({str(error).rstrip('.')}); correct the line"
