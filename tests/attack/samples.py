@@ -20,6 +20,7 @@ from edgewise.core.presets import make_settings
 from edgewise.data.featurizers import load_featurizer
 from edgewise.data.graph_files import load_graph, save_graph
 from edgewise.data.graph_reader import load_graph_reader
+from edgewise.data.graph_set_reader import load_graph_set_reader
 from edgewise.data.sources import find_source
 from edgewise.data.splits import load_split
 from edgewise.data.streams import stream_table
@@ -69,6 +70,7 @@ def write_samples(folder):
     parquet.write_table(pa.table(columns), folder / "packed.parquet")
     _write_sdf(folder / "molecules.sdf")
     _write_graphml(folder / "graph.graphml")
+    _write_graphs(folder)
     draw = np.random.default_rng(0)
     graph = ew.Graph(
         x=torch.from_numpy(draw.normal(size=(12, 3)).astype(np.float32)),
@@ -86,6 +88,7 @@ def write_samples(folder):
     with patch.object(import_module("edgewise.runs.train"), "write_report", lambda *_: None):
         runs.train(str(folder / "graph"), folder / "nodes", target="label", ensemble=2, **SMALL)
         runs.train(str(folder / "molecules.csv"), folder / "run", target="logp", **SMALL)
+        runs.train(str(folder / "graphs"), folder / "whole", target="size", **SMALL)
         half = iter((False, True))
         unfinished = {"epochs": 9, "stop": lambda: next(half, True)}
         runs.train(str(folder / "graph"), folder / "half", target="label", hidden=2, **unfinished)
@@ -115,6 +118,39 @@ def _write_graphml(path):
     for i in range(12):
         graph.add_edge(f"n{i}", f"n{(i + 1) % 12}", weight=1.5)
     networkx.write_graphml(graph, path)
+
+
+def _write_graphs(folder):
+    """Twelve rings in three tables, as a TUDataset, and as GraphML files."""
+    import networkx
+
+    for name in ("graphs", "tu", "graphml"):
+        (folder / name).mkdir()
+    graphs, nodes, edges = "graph,size,kind\n", "graph,id,mass,colour\n", ""
+    pairs, indicator, first = "", "", 1
+    for g in range(12):
+        size = 3 + g % 4
+        graphs += f"g{g},{size}.5,{'ab'[g % 2]}\n"
+        ring = networkx.cycle_graph(size, networkx.DiGraph)
+        ring.graph["size"] = size + 0.5
+        for i in range(size):
+            nodes += f"g{g},{i},{i}.5,{'uv'[i % 2]}\n"
+            edges += f"g{g},{i},{(i + 1) % size},0.5,{'xy'[i % 2]}\n"
+            a, b = first + i, first + (i + 1) % size
+            pairs += f"{a}, {b}\n{b}, {a}\n"
+            indicator += f"{g + 1}\n"
+            ring.nodes[i]["mass"] = i + 0.5
+        first += size
+        networkx.write_graphml(ring, folder / "graphml" / f"g{g}.graphml")
+    for name, text in (("graphs", graphs), ("nodes", nodes)):
+        (folder / "graphs" / f"{name}.csv").write_text(text)
+    (folder / "graphs" / "edges.csv").write_text("graph,source,target,amount,type\n" + edges)
+    labels = "".join(f"{g % 2}\n" for g in range(12))
+    texts = {"A": pairs, "graph_indicator": indicator, "graph_labels": labels}
+    texts["node_labels"] = "".join(f"{i % 3}\n" for i in range(first - 1))
+    texts["node_attributes"] = "".join(f"{i}.5, {i % 2}\n" for i in range(first - 1))
+    for name, text in texts.items():
+        (folder / "tu" / f"T_{name}.txt").write_text(text)
 
 
 def _result_lines():
@@ -188,6 +224,20 @@ def targets(folder):
             tsv / "nodes.tsv",
             partial(_opened, tsv / "nodes.tsv", tsv / "edges.tsv", target="label"),
         ),
+        *(
+            Target(f"graphs/{name}", folder / "graphs" / name, whole)
+            for whole in (partial(_opened, folder / "graphs", target="size"),)
+            for name in ("graphs.csv", "nodes.csv", "edges.csv")
+        ),
+        *(
+            Target(f"tu/{name}", folder / "tu" / f"T_{name}.txt", partial(_opened, folder / "tu"))
+            for name in ("A", "graph_indicator", "graph_labels", "node_labels", "node_attributes")
+        ),
+        Target(
+            "graphml/g3.graphml",
+            folder / "graphml" / "g3.graphml",
+            partial(_opened, folder / "graphml", target="size"),
+        ),
         Target("results.jsonl", folder / "reproduce-cora.jsonl", partial(ResultStore, folder)),
     ]
     for name, text, readers in (
@@ -207,6 +257,7 @@ def targets(folder):
     for run, encoder, load in (
         ("nodes", "reader.json", load_graph_reader),
         ("run", "featurizer.json", load_featurizer),
+        ("whole", "reader.json", load_graph_set_reader),
     ):
         place = folder / run
         tables = ("history.csv", "predictions.csv")

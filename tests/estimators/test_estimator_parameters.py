@@ -19,7 +19,7 @@ def test_every_setting_of_model_and_training_is_a_parameter(estimator):
     parameters = inspect.signature(estimator).parameters
     settings = [name for name, part in PART_OF.items() if part in ("model", "training")]
     own = {"preset", "validation_fraction"}
-    own |= {"graph"} if estimator._unit == "node" else {"invalid"}
+    own |= {"Node": {"graph"}, "Molecule": {"invalid"}, "Graph": {"missing"}}[estimator._kind]
     assert set(parameters) == {*settings, *own}
     assert all(parameters[name].default is None for name in settings)
     assert all(f"\n        {name}: " in estimator.__doc__ for name in parameters)

@@ -2,9 +2,19 @@
 
 import numpy as np
 
-from edgewise import MoleculeClassifier, MoleculeRegressor, NodeClassifier, NodeRegressor
+from edgewise import (
+    GraphClassifier,
+    GraphRegressor,
+    MoleculeClassifier,
+    MoleculeRegressor,
+    NodeClassifier,
+    NodeRegressor,
+)
 
-ESTIMATORS = [NodeClassifier, NodeRegressor, MoleculeClassifier, MoleculeRegressor]
+ESTIMATORS = [
+    *(NodeClassifier, NodeRegressor, MoleculeClassifier, MoleculeRegressor),
+    *(GraphClassifier, GraphRegressor),
+]
 QUICK = {"epochs": 3, "hidden": 4}
 LEARN = {"epochs": 60, "hidden": 16, "dropout": 0.0, "learning_rate": 0.01, "weight_decay": 0.0}
 
