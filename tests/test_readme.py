@@ -131,6 +131,13 @@ def test_the_commands_run_as_printed(tmp_path):
     for name in ("molecules.csv", "measured.csv"):
         table(tmp_path / name, "smiles,logp", [f"{c},{len(c) / 3:.2f}" for c in chains])
     table(tmp_path / "library.csv", "key,smiles", [f"k{i},{c}" for i, c in enumerate(chains)])
+    sizes = {f"g{g}": 3 + g % 5 for g in range(20)}
+    compounds = tmp_path / "compounds"
+    table(compounds / "graphs.csv", "graph,toxic", [f"{g},{n % 2}" for g, n in sizes.items()])
+    atoms = [f"{g},{i},{'CNO'[i % 3]}" for g, n in sizes.items() for i in range(n)]
+    table(compounds / "nodes.csv", "graph,id,element", atoms)
+    bonds = [f"{g},{i},{i + 1}" for g, n in sizes.items() for i in range(n - 1)]
+    table(compounds / "edges.csv", "graph,source,target", bonds)
     for arguments, _ in commands(blocks("console")[1]):
         printed = run(arguments, tmp_path)
         assert printed, arguments

@@ -220,12 +220,12 @@ class OwnMoleculesSource(_Own):
         return MoleculeRows(molecule_table(table, smiles=settings.smiles_column, usual=usual))
 
 
-_SOURCES: tuple[type[Source], ...] = (
+_ALL: tuple[type[Source], ...] = (
     *(CitationSource, MoleculesSource, GraphFileSource, GraphmlSource, TablesSource),
     *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource),
     *GRAPH_FORMS,
 )
-FORMS = {source.form: source for source in _SOURCES}
+FORMS: dict[str, type[Source]] = {source.form: source for source in _ALL}
 _OWN_UNITS = {"node": OwnGraphSource, "graph": OwnMoleculesSource}
 
 

@@ -134,7 +134,7 @@ def _numbers(
     if not np.isfinite(values).all():
         row = int((~np.isfinite(values)).any(axis=1).argmax())
         raise EdgewiseError(f"{path}:{row + 1}: the number is not finite; correct it")
-    return np.asarray(values)
+    return values
 
 
 def _cells(values: np.ndarray) -> Cells:
