@@ -66,6 +66,9 @@ def test_the_command_line_tells_the_story(place, tmp_path):
     shown = edgewise("evaluate", tmp_path / "r-0")
     assert shown.stdout.startswith("train: rows ")
     piped = edgewise("predict", tmp_path / "r-0", place / "molecules.csv")
-    assert piped.stdout.splitlines()[0] == "name,mol,logp,ring,size,ring_probability,error"
+    assert (
+        piped.stdout.splitlines()[0]
+        == "name,mol,logp,ring,size,ring_probability,ring_set,distance,error"
+    )
     quiet = edgewise("predict", tmp_path / "r-0", "--out", tmp_path / "p.csv", "--quiet")
     assert (quiet.stdout, quiet.returncode) == ("", 0)

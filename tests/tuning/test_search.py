@@ -87,8 +87,8 @@ def test_fixed_settings_stay_fixed(source, tmp_path):
 
 
 def test_a_search_does_not_begin_outside_of_what_it_searches(source, tmp_path):
-    base = make_settings("node", normalize="gcn")
-    with pytest.raises(EdgewiseError, match="normalize = 'gcn' is not among what is searched"):
+    base = make_settings("node", layer="gated", normalize="row")
+    with pytest.raises(EdgewiseError, match="layer = .gated. is not among what is searched"):
         tune(source, NODE, base, (), tmp_path / "out", trials=1)
 
 

@@ -120,7 +120,7 @@ class _Search:
             names = ", ".join(searched.name for searched in SPACE)
             raise EdgewiseError(f"nothing is left to search; do not give all of {names}")
         self._check_base()
-        check_purpose(folder, source, base, repeats, self.space)
+        self.space = check_purpose(folder, source, base, repeats, self.space)
         self.study = open_study(folder, self.task, base)
         for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             self.study.tell(trial.number, state=TrialState.FAIL)
@@ -177,7 +177,8 @@ class _Search:
         base = self.base.flat()
         for searched in self.space:
             value = base[searched.name]
-            if isinstance(searched.among, tuple) and value not in searched.among:
+            asked = searched.holds_now(self.base)
+            if asked and isinstance(searched.among, tuple) and value not in searched.among:
                 raise EdgewiseError(
                     f"{searched.name} = {value!r} is not among what is searched, "
                     f"{preview(searched.among)}; fix it, or begin with one of these"

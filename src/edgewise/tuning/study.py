@@ -4,7 +4,7 @@ import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from edgewise.tasks.base import Task
 from edgewise.training.legacy import UNITS_0_1, settings_0_1
 from edgewise.training.weights import reason_of
 from edgewise.tuning.journal import Journal, check_study, mend_journal
-from edgewise.tuning.space import Searched
+from edgewise.tuning.space import Range, Searched
 
 FORMAT, FORMAT_0_1 = "edgewise tune 2", "edgewise tune 1"
 _SHAPE = {
@@ -57,8 +57,12 @@ def open_study(folder: Path, task: Task, base: Settings) -> optuna.Study:
 
 def check_purpose(
     folder: Path, source: Source, base: Settings, repeats: int, space: list[Searched]
-) -> None:
-    """Write down what a new folder is for; refuse to mix two searches in one."""
+) -> list[Searched]:
+    """Write down what a new folder is for; refuse to mix two searches in one.
+
+    Returns:
+        The space in the ranges that the folder began with: another version may have others.
+    """
     path, source, checksum = inside(folder, "study.json"), source.absolute(), source.checksum()
     among = {s.name: s.among if isinstance(s.among, tuple) else astuple(s.among) for s in space}
     # What differs from the defaults: a setting that is added later changes nothing.
@@ -87,6 +91,7 @@ def check_purpose(
         changed = [name for name in names if old.get(name) != settings.get(name)]
         changed += [name for name in among if name not in searched]
         changed += [name for name in searched if name not in among and name not in changed]
+        begun = [_begun(one, searched.get(one.name, [])) for one in space] if not changed else []
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise EdgewiseError(
             f"{path} cannot be used ({error}); search again with another --out"
@@ -96,14 +101,29 @@ def check_purpose(
             f"{folder} was made for other data than {source} holds now; put the old data back, or "
             "choose another --out"
         )
-    if changed or searched != json.loads(json.dumps(among)):
+    if changed:
         cure = "repeat them"
         if changed == ["fit_on"] and before["format"] == FORMAT_0_1:
             cure = "version 0.1 learnt columns from all rows, so --fit-on all goes on with it"
         raise EdgewiseError(
-            f"{folder} was made with other settings ({preview(changed or list(among))}); {cure}, "
+            f"{folder} was made with other settings ({preview(changed)}); {cure}, "
             "or choose another --out"
         )
+    return begun
+
+
+def _begun(searched: Searched, stored: list[Any]) -> Searched:
+    """A setting with the values that the folder says."""
+    if isinstance(searched.among, tuple):
+        among: tuple[Any, ...] | Range = tuple(stored)
+        fits = bool(stored) and set(stored) <= set(searched.among)
+    else:
+        low, high, log = stored
+        among, whole = Range(low, high, log), type(searched.among.low)
+        fits = type(low) is type(high) is whole and low <= high and isinstance(log, bool)
+    if not fits:
+        raise EdgewiseError(f"{searched.name} cannot be searched among {preview(stored)}")
+    return replace(searched, among=among)
 
 
 def _differences_0_1(settings: dict[str, Any], source: Source) -> dict[str, Any]:

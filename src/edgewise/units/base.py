@@ -13,7 +13,7 @@ from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.presets import make_settings
 from edgewise.core.registries import LAYERS, UNITS
-from edgewise.core.settings import Settings, refuse_foreign
+from edgewise.core.settings import SETTINGS, Settings, refuse_foreign
 from edgewise.data.graph_rows import InvalidRow
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split
@@ -194,7 +194,9 @@ def resolve(
         also: Settings from a file that says them all; ``given`` win, and none is refused.
     """
     unit: Unit = UNITS[source.unit]
-    settings = make_settings(unit.name, preset, implied=source.implied, **{**(also or {}), **given})
+    said_all = {**(also or {}), **given}
+    settings = make_settings(unit.name, preset, implied=source.implied, **said_all)
+    settings = settings.changed(**_unfounded(source, said_all))
     if certain:
         layer = LAYERS[settings.model.layer]
         name = settings.model.layer
@@ -206,6 +208,17 @@ def resolve(
         # Which task it is may only be known when the data are read.
     find_device(settings.training.device)
     return unit, settings
+
+
+def _unfounded(source: Source, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that a preset may make but that these data do not have, as they are by default."""
+    default = Settings().flat()
+    return {
+        name: default[name]
+        for name, setting in SETTINGS.items()
+        if setting.metadata["of"] == "source"
+        and name not in {*source.settings, *source.implied, *said}
+    }
 
 
 def known_rows(split: Split, task: Task, truth: Tensor) -> Split:
