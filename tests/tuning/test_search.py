@@ -88,7 +88,7 @@ def test_fixed_settings_stay_fixed(source, tmp_path):
 
 def test_a_search_does_not_begin_outside_of_what_it_searches(source, tmp_path):
     base = make_settings("node", layer="gated", normalize="row")
-    with pytest.raises(EdgewiseError, match="layer = .gated. is not among what is searched"):
+    with pytest.raises(EdgewiseError, match=r"layer = .gated. is not among what is searched"):
         tune(source, NODE, base, (), tmp_path / "out", trials=1)
 
 
