@@ -44,8 +44,33 @@ _DEEP_NETWORK: dict[str, Any] = {
     "patience": 60,
     "batch_size": 64,
 }
+# A small portfolio, from which regime = auto chooses on validation data; see docs/defaults.md.
+_RESIDUAL: dict[str, Any] = {
+    "encoder": "linear",
+    "incident": True,
+    "depth": 5,
+    "dropout": 0.2,
+    "activation": "relu",
+    "norm": "batch",
+    "residual": True,
+    "head": "linear",
+    "normalize": "row",
+    "optimizer": "adamw",
+    "learning_rate": 0.003,
+    "weight_decay": 0.0001,
+    "monitor": "score",
+}
+PORTFOLIO: dict[str, dict[str, dict[str, Any]]] = {
+    "node": {
+        "shallow": {},
+        "wide": {"hidden": 256, "dropout": 0.7},
+        "deep": _RESIDUAL,
+        "gated": {**_RESIDUAL, "layer": "gated"},
+    }
+}
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "default": {"node": {}, "graph": _DEEP_NETWORK},
+    "default": {"node": {"regime": "auto"}, "graph": _DEEP_NETWORK},
+    "fast": {"node": {}, "graph": _SMALL_NETWORK},
     "paper": {
         "node": {},
         "graph": {
@@ -77,7 +102,7 @@ def make_settings(
 
     Args:
         unit: What one row of predictions is.
-        preset: ``"default"`` or ``"paper"``.
+        preset: ``"default"``, ``"fast"`` or ``"paper"``.
         implied: What the data decide, unless ``changes`` say otherwise.
         changes: Settings by their names.
 
@@ -89,7 +114,25 @@ def make_settings(
         raise EdgewiseError(f"there is no preset {preset!r}; choose one of {', '.join(PRESETS)}")
     undirected = {"directed": False} if changes.get("edges") == "undirected" else {}
     base = {**_start(unit, preset, changes), **(implied or {}), **undirected}
-    return Settings().changed(**{**base, **changes})
+    return Settings().changed(**{**_in_regime(unit, base, changes), **changes})
+
+
+def decided_settings(unit: str) -> frozenset[str]:
+    """The settings that the portfolio of a unit decides about."""
+    return frozenset(name for regime in PORTFOLIO.get(unit, {}).values() for name in regime)
+
+
+def _in_regime(unit: str, base: Mapping[str, Any], changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With what a regime says; who sets one of its settings has chosen a network already."""
+    overlap = [name for name in changes if name in decided_settings(unit)]
+    named = changes.get("regime")
+    if named is None:
+        return {**base, "regime": "given"} if overlap and "regime" in base else base
+    if named == "auto" and overlap:
+        raise EdgewiseError(
+            f"regime = auto decides about {', '.join(overlap)}; leave out one or the other"
+        )
+    return {**base, **PORTFOLIO.get(unit, {}).get(named, {})}
 
 
 def _start(unit: str, preset: str, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +144,7 @@ def _start(unit: str, preset: str, changes: Mapping[str, Any]) -> dict[str, Any]
 
 def recipe_0_1(**changes: Any) -> Settings:
     """What ``Recipe(...)`` was in version 0.1: the settings of nodes, with some changed."""
-    return make_settings("node", **changes)
+    return make_settings("node", "fast", **changes)
 
 
 def make_recipe_0_1(kind: str, preset: str = "default", **changes: Any) -> Settings:

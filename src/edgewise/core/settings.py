@@ -13,6 +13,7 @@ from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS
 from edgewise.core.registry import Choices
 
 NORMALIZATIONS = ("doubly_stochastic", "symmetric", "row", "gcn", "none")
+REGIMES = ("shallow", "wide", "deep", "gated")  # what they are is said in edgewise.core.presets
 POOLINGS = ("max", "mean", "sum", "mean+max+sum")
 _BELOW_ONE = 0.999999
 # Who says whether a setting holds: each has a set of the names that it takes.
@@ -211,6 +212,19 @@ class ModelSettings(_Part):
         of="source",
         choices=("none", "auto"),
     )
+    incident: bool = _setting(
+        False,
+        "add the channels of its edges, summed up, to the input of each node; needs encoder = "
+        "linear",
+        of="unit",
+    )
+    regime: str = _setting(
+        "given",
+        "kind of network: as the other settings say (given), one of a fixed portfolio, or auto, "
+        "which chooses from it on validation data",
+        of="unit",
+        choices=("given", "auto", *REGIMES),
+    )
 
 
 @dataclass(frozen=True)
@@ -239,6 +253,12 @@ class TrainingSettings(_Part):
     epochs: int = _setting(1000, "largest number of epochs", low=1)
     patience: int = _setting(
         100, "epochs without a lower validation loss before early stopping", low=1
+    )
+    monitor: str = _setting(
+        "loss",
+        "what early stopping goes by on validation data: the loss, or the score (the task's "
+        "headline metric)",
+        choices=("loss", "score"),
     )
     batch_size: int = _setting(64, "graphs in a batch", of="unit", low=1, high=1_000_000)
     weighted: bool = _setting(

@@ -31,6 +31,7 @@ from edgewise.estimators.targets import (
 )
 from edgewise.tasks.base import Prediction, Task
 from edgewise.training import Epoch, Predictor, fit_member, load_model, make_predictor
+from edgewise.training.portfolio import decided
 from edgewise.units.base import Problem
 
 FORMAT = "edgewise estimator 1"
@@ -114,6 +115,7 @@ class Estimator(BaseEstimator):
         return Split(drawn.train, drawn.test, nothing)
 
     def _fit_problem(self: Some, problem: Problem, target: Target) -> Some:
+        problem = decided(problem)
         members = []
         for member in range(problem.settings.training.ensemble):
             fitting = fit_member(problem, member)

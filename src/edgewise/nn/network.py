@@ -94,6 +94,11 @@ class ChannelNetwork(Network):
         width = edge_channels * (3 if self.direction == "directed" else 1)
         self.encoder = nn.Linear(in_channels, s.hidden) if s.encoder == "linear" else None
         in_channels = s.hidden if self.encoder is not None else in_channels
+        self.incident: nn.Linear | None = None
+        if s.incident:
+            if self.encoder is None:
+                raise EdgewiseError("incident = true adds to encoded nodes; set encoder = linear")
+            self.incident = nn.Linear(width, s.hidden, bias=False)
         layer_class = LAYERS[s.layer]
         self.edge_encoder: nn.Linear | None = None
         if layer_class.has_edge_state:
@@ -156,6 +161,8 @@ class ChannelNetwork(Network):
         """What goes into the last layer, and the edges along which it goes there."""
         every = batch.edges.encoded(self.direction)
         h = self._encoded(batch.x)
+        if self.incident is not None:
+            h = h + self.incident(_incident_sums(every))
         edges = self._edge_state(every)
         for block in self._blocks()[:-1]:
             h, edges = block(h, self._edges(every, block.layer, edges))
@@ -193,6 +200,13 @@ def direction_of(settings: ModelSettings) -> str:
     if settings.directed:
         return "directed"
     return settings.reciprocal if settings.reciprocal in DIRECTIONS else "sum"
+
+
+def _incident_sums(edges: Edges) -> Tensor:
+    """The channels of the incoming edges of each node, summed up; logarithms, for hubs are far."""
+    value = edges.edge_attr
+    total = value.new_zeros(edges.num_nodes, value.size(1))
+    return total.index_add(0, edges.edge_index[1].long(), value).log1p()
 
 
 def _head(settings: ModelSettings, width: int, out_channels: int) -> nn.Module | None:

@@ -9,7 +9,9 @@ def report_heading(results: RunResults) -> Heading:
     """Task and data, and the one metric of each subset."""
     run, members = results.run, len(results.history)
     layer = LAYERS.get(run.settings.model.layer, run.settings.model.layer)
+    regime = run.settings.model.regime
     made = f"{layer}, preset {run.preset}" + (f", {members} members" if members > 1 else "")
+    made += "" if regime == "given" else f", regime {regime}"
     return Heading(
         brand="Edgewise report",
         title=shortened(run.source.name, 80),

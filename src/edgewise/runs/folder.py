@@ -111,17 +111,29 @@ def start_run(
     checksum = source.checksum()
     run = Run(folder, source, settings, preset, checksum, _versions(), command, notices)
     check_free(folder)
+    _write_recipe(run)
+    return run
+
+
+def settled(run: Run, settings: Settings) -> Run:
+    """The run with what was decided after its start; it goes on with that."""
+    run = replace(run, settings=settings)
+    _write_recipe(run)
+    return run
+
+
+def _write_recipe(run: Run) -> None:
+    source = run.source
     content = {
         "format": FORMAT,
         "data": {"form": source.form, "places": source.places, "sha256": run.checksum},
-        "preset": preset,
-        "settings": settings.to_json(),
+        "preset": run.preset,
+        "settings": run.settings.to_json(),
         "versions": run.versions,
-        "command": command,
-        "notices": notices,
+        "command": run.command,
+        "notices": run.notices,
     }
-    write_atomically(folder / "recipe.json", json.dumps(content, indent=1))
-    return run
+    write_atomically(run.folder / "recipe.json", json.dumps(content, indent=1))
 
 
 def check_free(folder: Path) -> None:

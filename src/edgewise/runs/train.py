@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,17 @@ from edgewise.core.errors import EdgewiseError, out_of_memory
 from edgewise.core.files import alone_in
 from edgewise.data.sources import Source, find_source
 from edgewise.runs.checkpoint import OnEpoch, train_run
-from edgewise.runs.folder import Run, check_free, forget_untrained, open_run, reopen, start_run
-from edgewise.runs.outputs import Trained
+from edgewise.runs.folder import (
+    Run,
+    check_free,
+    forget_untrained,
+    open_run,
+    reopen,
+    settled,
+    start_run,
+)
 from edgewise.runs.report import has_report, write_report
+from edgewise.training.portfolio import decided
 from edgewise.units.base import Opened, Show, Tell, resolve
 
 RUNS = Path("runs")
@@ -36,7 +45,7 @@ def train(
     Args:
         data: A data set's name, a folder or two tables of a graph, or a file of molecules.
         out: The folder; without it a new one below ``runs/``.
-        preset: ``"default"`` or ``"paper"``.
+        preset: ``"default"``, ``"fast"`` or ``"paper"``.
         config: Settings from a file, which ``settings`` win over.
         command: What the report names as its origin.
         tell: Called with each thing worth telling.
@@ -53,11 +62,13 @@ def train(
         check_free(folder)
         opened = unit.open(source, resolved, progress)
         _tell_about(opened, tell)
-        found, decided = opened.notices, opened.problem.settings
+        found, resolved = opened.notices, opened.problem.settings
         with alone_in(folder, "training"):
-            run = start_run(folder, source, decided, preset, command, found)
-            on_start(run)
-            trained = _train_or_forget(run, opened, on_epoch, stop)
+            run = start_run(folder, source, resolved, preset, command, found)
+            with _forgetting_untrained(run, stop):
+                run, opened = _in_regime(run, opened, tell, progress, stop)
+                on_start(run)
+                trained = train_run(run, opened, on_epoch, stop)
             write_report(run, opened, trained)
     return run
 
@@ -90,7 +101,7 @@ def resume(
             if not has_report(run):
                 write_report(run)
             return run
-        opened = reopen(run, progress)
+        run, opened = _in_regime(run, reopen(run, progress), tell, progress, stop)
         on_start(run)
         trained = train_run(run, opened, on_epoch, stop)
         write_report(run, opened, trained)
@@ -117,11 +128,20 @@ def as_source(data: str | Path | Source | Sequence[str | Path]) -> Source:
     return find_source([str(place) for place in places])
 
 
-def _train_or_forget(
-    run: Run, opened: Opened, on_epoch: OnEpoch | None, stop: Callable[[], bool]
-) -> Trained:
+def _in_regime(
+    run: Run, opened: Opened, tell: Tell, progress: Show | None, stop: Callable[[], bool]
+) -> tuple[Run, Opened]:
+    """The run with its regime, chosen and written down if that was left open."""
+    problem = decided(opened.problem, tell=tell, progress=progress, stop=stop)
+    if problem is opened.problem:
+        return run, opened
+    return settled(run, problem.settings), replace(opened, problem=problem)
+
+
+@contextmanager
+def _forgetting_untrained(run: Run, stop: Callable[[], bool]) -> Iterator[None]:
     try:
-        return train_run(run, opened, on_epoch, stop)
+        yield
     except (EdgewiseError, MemoryError, RuntimeError) as error:
         if not stop() and (isinstance(error, EdgewiseError) or out_of_memory(error)):
             forget_untrained(run)  # settings that make no model

@@ -32,10 +32,17 @@ class Fitting:
 
     @property
     def best(self) -> Epoch | None:
-        """The epoch whose weights are kept: of the lowest validation loss, or the last one."""
+        """The epoch whose weights are kept: the best on validation rows, or the last one."""
         if not len(self.trainer.split.validation):
             return self.history[-1] if self.history else None
-        return min(self.history, key=lambda epoch: epoch.validation_loss, default=None)
+        return min(self.history, key=self._rank, default=None)
+
+    def _rank(self, epoch: Epoch) -> tuple[float, float]:
+        """Lower is better; of equal scores the one with the lower loss."""
+        score = epoch.validation_score
+        if self.settings.monitor == "loss" or math.isnan(score):
+            return 0.0, epoch.validation_loss
+        return score if self.trainer.task.lower_is_better else -score, epoch.validation_loss
 
     @property
     def done(self) -> bool:

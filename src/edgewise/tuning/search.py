@@ -71,6 +71,8 @@ def tune(
         if value is not None and value <= 0:
             raise EdgewiseError(f"{name} = {value} is out of range; it must be above 0")
     start = time.monotonic()
+    if base.model.regime == "auto":  # trials differ in what a regime would decide
+        base = base.changed(regime="given")
     opened = unit.open(source, base, progress)
     if not len(opened.problem.split.validation):
         raise EdgewiseError(

@@ -42,7 +42,7 @@ class NodeUnit(Unit):
     """Nodes of one graph, which is trained on whole."""
 
     name, plural, estimator = "node", "nodes", "Node"
-    settings = frozenset({"head"})
+    settings = frozenset({"head", "incident", "regime"})
     encoder_file = "reader.json"
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:

@@ -1,0 +1,86 @@
+"""Which regime of networks suits the data: a small fixed portfolio, judged on validation rows.
+
+Successive halving: all regimes train for some epochs, the better half goes on, and so forth; the
+winner is then trained from its start, so that a run is the same whether its regime was chosen or
+named.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.presets import PORTFOLIO
+from edgewise.training.fitting import Fitting
+from edgewise.training.trainer import make_trainer
+from edgewise.units.base import Problem, Show, Tell
+
+RUNGS = (40, 120)  # epochs after which the worse half of the regimes is rejected
+
+
+def decided(
+    problem: Problem,
+    *,
+    tell: Tell = lambda _: None,
+    progress: Show | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Problem:
+    """The problem in the regime that does best on its validation rows, where that is left open.
+
+    Args:
+        problem: Whose settings may say ``regime = "auto"``.
+        tell: Called with the choice.
+        progress: Called with how far it is.
+        stop: Asked before each epoch; if so, nothing is chosen.
+
+    Raises:
+        EdgewiseError: If it was stopped, or if no regime can be trained.
+    """
+    if problem.settings.model.regime != "auto":
+        return problem
+    every = {name: _in_regime(problem, name) for name in PORTFOLIO[problem.unit.name]}
+    if not len(problem.split.validation):
+        name = next(iter(every))
+        tell(f"regime {name}: there are no validation rows to choose by")
+        return every[name]
+    fittings = {name: Fitting(make_trainer(one)) for name, one in every.items()}
+    left, found = list(fittings), {}
+    for rung, epochs in enumerate(RUNGS):
+        for number, name in enumerate(left):
+            title = f"trying the regime {name}, {number + 1} of {len(left)}"
+            if progress is not None:
+                progress(title, rung * len(every) + number, len(RUNGS) * len(every))
+            found[name] = _validated(fittings[name], epochs, stop)
+        # Stable, so that of equal ones the simpler comes first.
+        left = sorted(left, key=lambda name: found[name])[: math.ceil(len(left) / 2)]
+        fittings = {name: fittings[name] for name in left}  # the others' memory is free
+    best = left[0]
+    if math.isinf(found[best]):
+        raise EdgewiseError(
+            "training diverged in every regime; set regime = given and lower the learning_rate"
+        )
+    shown = ", ".join(f"{name} {abs(value):.4f}" for name, value in found.items())
+    tell(f"regime {best}, chosen by validation {problem.task.headline}: {shown}")
+    return every[best]
+
+
+def _in_regime(problem: Problem, name: str) -> Problem:
+    settings = PORTFOLIO[problem.unit.name][name]
+    return replace(problem, settings=problem.settings.changed(**settings, regime=name))
+
+
+def _validated(fitting: Fitting, epochs: int, stop: Callable[[], bool]) -> float:
+    """The validation score of the best epoch so far, lower is better; infinite if it diverged."""
+    while not fitting.done and len(fitting.history) < epochs:
+        if stop():
+            raise EdgewiseError("stopped before a regime was chosen, so there is no model")
+        try:
+            fitting.step()
+        except EdgewiseError:
+            return math.inf
+    best = fitting.best
+    assert best is not None
+    if math.isnan(best.validation_score):
+        return best.validation_loss
+    lower = fitting.trainer.task.lower_is_better
+    return best.validation_score if lower else -best.validation_score
