@@ -6,12 +6,16 @@ from edgewise.core.errors import EdgewiseError
 
 _LINQS = "https://linqs-data.soe.ucsc.edu/public"
 _DEEPCHEM = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
+_YANDEX = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
 _NO_LICENCE = "its authors state no licence"
 _OF_ORIGIN = "the terms of its origin apply"
 _SEN = "Sen et al., Collective classification in network data, AI Magazine 29(3), 2008"
 _NAMATA = "Namata et al., Query-driven active surveying for collective classification, MLG 2012"
 _TU = "https://www.chrsmrrs.com/graphkerneldatasets"
 _MORRIS = "Morris et al., TUDataset, ICML workshop on graph representation learning, 2020"
+_PLATONOV = (
+    "Platonov et al., A critical look at the evaluation of GNNs under heterophily, ICLR 2023"
+)
 _WU = "Wu et al., MoleculeNet, Chemical Science 9, 2018"
 
 
@@ -299,6 +303,38 @@ CATALOGUE = {
             f"{_MORRIS}; Borgwardt et al., Protein function prediction via graph kernels, "
             "Bioinformatics 21, 2005",
             licence=_OF_ORIGIN,
+        ),
+        Dataset(
+            "squirrel",
+            "heterophilous",
+            "2,223 pages of Wikipedia, 2,089 nouns, 5 classes of traffic, 65,718 directed links",
+            (
+                _file(
+                    "graph",
+                    "heterophilous/squirrel_filtered_directed.npz",
+                    "0526e53252f0b052124f7390829c32e923d432acaf64206191a1144a07b39620",
+                    249855,
+                ),
+            ),
+            (f"{_YANDEX}/squirrel_filtered_directed.npz",),
+            _PLATONOV,
+            licence=_NO_LICENCE,
+        ),
+        Dataset(
+            "minesweeper",
+            "heterophilous",
+            "10,000 cells of a grid, 7 features, mine or not, 39,402 undirected edges",
+            (
+                _file(
+                    "graph",
+                    "heterophilous/minesweeper.npz",
+                    "e664c8dacf1e8ac466c2c09ed4b237bd2c5541f47a6eae9c6092cb87f16412b3",
+                    135045,
+                ),
+            ),
+            (f"{_YANDEX}/minesweeper.npz",),
+            _PLATONOV,
+            licence=_NO_LICENCE,
         ),
     )
 }

@@ -17,6 +17,7 @@ from edgewise.data.citation import load_citation
 from edgewise.data.graph_files import load_graph, read_folder, read_graphml
 from edgewise.data.graph_rows import GraphRows, GraphStretch
 from edgewise.data.graph_sources import GRAPH_FORMS, graph_folder, graph_tables
+from edgewise.data.heterophilous import UNDIRECTED, load_heterophilous
 from edgewise.data.molecule_rows import MoleculeRows, stream_molecules
 from edgewise.data.molecule_tables import molecule_table, read_molecules, read_named
 from edgewise.data.source import (
@@ -41,6 +42,19 @@ class CitationSource(NamedSource):
     def read_graph(self, settings: DataSettings) -> GraphInput:
         graph, found = load_citation(self.places[0])
         return GraphInput(graph, label="class", notes=(str(found),))
+
+
+class HeterophilousSource(NamedSource):
+    """A graph whose neighbours differ, by name."""
+
+    form, described = "heterophilous", "a ready graph without columns"
+
+    @property
+    def implied(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return {"directed": False} if self.places[0] in UNDIRECTED else {}
+
+    def read_graph(self, settings: DataSettings) -> GraphInput:
+        return GraphInput(load_heterophilous(self.places[0]), label="class")
 
 
 class MoleculesSource(NamedSource):
@@ -223,7 +237,7 @@ class OwnMoleculesSource(_Own):
 _ALL: tuple[type[Source], ...] = (
     *(CitationSource, MoleculesSource, GraphFileSource, GraphmlSource, TablesSource),
     *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource),
-    *GRAPH_FORMS,
+    *(HeterophilousSource, *GRAPH_FORMS),
 )
 FORMS: dict[str, type[Source]] = {source.form: source for source in _ALL}
 _OWN_UNITS = {"node": OwnGraphSource, "graph": OwnMoleculesSource}
