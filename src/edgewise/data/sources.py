@@ -237,7 +237,8 @@ class OwnMoleculesSource(_Own):
 _ALL: tuple[type[Source], ...] = (
     *(CitationSource, MoleculesSource, GraphFileSource, GraphmlSource, TablesSource),
     *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource),
-    *(HeterophilousSource, *GRAPH_FORMS),
+    HeterophilousSource,
+    *GRAPH_FORMS,
 )
 FORMS: dict[str, type[Source]] = {source.form: source for source in _ALL}
 _OWN_UNITS = {"node": OwnGraphSource, "graph": OwnMoleculesSource}
