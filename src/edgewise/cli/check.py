@@ -25,11 +25,11 @@ def check(
     from edgewise.runs.folder import check_not_own
     from edgewise.units.base import resolve
 
-    source = find_source(data)
+    choice = chosen(preset, config, settings)
+    source = find_source(data, choice.unit)
     if invalid_file is not None:
         source.check_not_written(invalid_file, "--invalid-file")
         check_not_own(invalid_file, "--invalid-file")
-    choice = chosen(preset, config, settings)
     unit, resolved = resolve(source, choice.preset, choice.given, also=choice.defaults)
     with Console().working(source.name) as progress:
         opened = unit.open(source, resolved, progress)

@@ -11,14 +11,14 @@ from edgewise.cli.console import say
 from edgewise.core.config import read_config, says_something
 from edgewise.core.plugins import load_plugins
 from edgewise.core.presets import PRESETS
-from edgewise.core.settings import PART_OF, PARTS, RENAMED, SETTINGS
+from edgewise.core.settings import PART_OF, PARTS, RENAMED, SETTINGS, unit_named
 
 Data = Annotated[
     list[str],
     typer.Argument(
         help="a data set's name, a folder with nodes.csv and edges.csv, those two files, "
-        "a graph as .graphml or .safetensors, a file of molecules, or many graphs: graphs.csv, "
-        "nodes.csv and edges.csv, a folder of .graphml files, or a TUDataset"
+        "a graph as .graphml or .safetensors, a file of molecules, a table of edges, or many "
+        "graphs: graphs.csv, nodes.csv and edges.csv, a folder of .graphml files, or a TUDataset"
     ),
 ]
 Preset = Annotated[str | None, typer.Option(help=f"settings to start from: {', '.join(PRESETS)}")]
@@ -48,6 +48,11 @@ class Chosen:
     def named(self) -> dict[str, Any]:
         """All settings that are fixed."""
         return {**self.defaults, **self.given}
+
+    @property
+    def unit(self) -> str:
+        """The unit that ``--predict`` names, if it does."""
+        return unit_named(str(self.named.get("predict", SETTINGS["predict"].default)))
 
 
 def setting_flags(command: Callable[..., None]) -> Callable[..., None]:

@@ -89,7 +89,8 @@ def _one_run(
     from edgewise.data.sources import find_source
 
     watch = for_tensorboard() if tensorboard else None  # before a folder is made
-    source = find_source(data or []) if resume is None else None
+    wanted = "" if choice is None else choice.unit
+    source = find_source(data or [], wanted) if resume is None else None
     title = source.name if source is not None else Path(str(resume)).name
     watchers: list[Any] = []
     with _stoppable(console) as interrupt, console.working(title) as show:

@@ -41,8 +41,8 @@ def tune(
     from edgewise.tuning import tune as search
     from edgewise.units.base import resolve
 
-    source = find_source(data)
     choice = chosen(preset, config, settings)
+    source = find_source(data, choice.unit)
     unit, base = resolve(source, choice.preset, choice.given, also=choice.defaults)
     folder = out or Path(f"tune-{source.name}")
     console = Console(quiet=quiet)

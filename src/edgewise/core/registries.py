@@ -11,6 +11,7 @@ UNITS: Registry[Any] = Registry(
     "unit",
     {
         "node": "edgewise.units.node:NODE",
+        "edge": "edgewise.units.edge:EDGE",
         "graph": "edgewise.units.graph:GRAPH",
     },
 )

@@ -74,16 +74,26 @@ class Registry(Generic[Thing]):
 
 
 class Choices(Collection[str]):
-    """The names of a registry as it is when they are asked for, behind some words of their own."""
+    """The names of a registry as it is when they are asked for, behind some words of their own.
 
-    def __init__(self, registry: Registry[Any], *words: str) -> None:
-        self._registry, self._words = registry, words
+    Args:
+        registry: Where the names are.
+        words: That are no names.
+        ending: Behind each name, such as that of a plural.
+    """
+
+    def __init__(self, registry: Registry[Any], *words: str, ending: str = "") -> None:
+        self._registry, self._words, self._ending = registry, words, ending
 
     def __contains__(self, name: object) -> bool:
-        return name in self._words or name in self._registry
+        return name in tuple(self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self._words, *self._registry))
+        return iter((*self._words, *(f"{name}{self._ending}" for name in self._registry)))
+
+    def named(self, word: str) -> str:
+        """The name that a word stands for."""
+        return word.removesuffix(self._ending)
 
     def __len__(self) -> int:
         return len(self._words) + len(self._registry.names)

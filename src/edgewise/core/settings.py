@@ -9,7 +9,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, cast
 
 from edgewise.core.errors import EdgewiseError, NotRegistered, preview
-from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS
+from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS, UNITS
 from edgewise.core.registry import Choices
 
 NORMALIZATIONS = ("doubly_stochastic", "symmetric", "row", "gcn", "none")
@@ -46,6 +46,11 @@ class _Part:
 class DataSettings(_Part):
     """How data are read."""
 
+    predict: str = _setting(
+        "auto",
+        "what a row of predictions is, if it is not what the data are usually used for",
+        choices=Choices(UNITS, "auto", ending="s"),
+    )
     task: str = _setting(
         "auto", "task, if it is not the one guessed from the target", choices=Choices(TASKS, "auto")
     )
@@ -77,6 +82,12 @@ class DataSettings(_Part):
         (), "column to read as numbers, may be repeated", of="source"
     )
     ignore: tuple[str, ...] = _setting((), "column to leave out, may be repeated", of="source")
+    label_columns: tuple[str, ...] = _setting(
+        (),
+        "with --label-messages, column of the edges that is known only together with the label "
+        "and shown with it, may be repeated",
+        of="unit",
+    )
     fit_on: str = _setting(
         "train",
         "rows from which scales, vocabularies and categories of the columns are learnt (all: the "
@@ -129,6 +140,12 @@ class SplitSettings(_Part):
         "as 0.7,0.1,0.2, or a JSON file of row numbers",
     )
     split_column: str = _setting("", "column that says train, validation or test", of="source")
+    time_column: str = _setting(
+        "",
+        "column of the edges that says when each happened: earlier edges train, later ones "
+        "validate and test, and messages come from earlier edges alone",
+        of="unit",
+    )
     stratify: bool = _setting(False, "keep the distribution of classes or values in each subset")
     split_seed: int | None = _setting(None, "seed of the split, if it is not --seed", low=0)
 
@@ -198,6 +215,16 @@ class ModelSettings(_Part):
         of="unit",
         choices=("layer", "linear", "mlp"),
     )
+    label_messages: bool = _setting(
+        False,
+        "labels of training edges are features of theirs that other edges are predicted from",
+        of="unit",
+    )
+    ports: bool = _setting(
+        True,
+        "number of an edge among its parallel edges as a channel, where there are any",
+        of="unit",
+    )
     pooling: str = _setting("max", "pooling of the nodes of a graph", of="unit", choices=POOLINGS)
     featurizer: str = _setting(
         "paper", "features of atoms and bonds", of="source", choices=Choices(FEATURIZERS)
@@ -214,8 +241,8 @@ class ModelSettings(_Part):
     )
     incident: bool = _setting(
         False,
-        "add the channels of its edges, summed up, to the input of each node; needs encoder = "
-        "linear",
+        "add what its edges have to the input of each node: on nodes their summed channels (needs "
+        "encoder = linear), on edges their number and mean channels",
         of="unit",
     )
     regime: str = _setting(
@@ -260,7 +287,9 @@ class TrainingSettings(_Part):
         "headline metric)",
         choices=("loss", "score"),
     )
-    batch_size: int = _setting(64, "graphs in a batch", of="unit", low=1, high=1_000_000)
+    batch_size: int = _setting(
+        64, "graphs, or edges to predict, in a batch", of="unit", low=1, high=1_000_000
+    )
     weighted: bool = _setting(
         False, "weight classes in the loss by how rare they are in training", of="task"
     )
@@ -336,6 +365,12 @@ PART_OF: dict[str, str] = {
 # Names of version 0.1 that still work, with a notice.
 RENAMED = {"target_column": "destination_column"}
 _NO_IDENTITY = frozenset({"device"})
+
+
+def unit_named(predict: str) -> str:
+    """The unit that ``predict`` names: ``edges`` are those of the unit ``edge``; auto is none."""
+    choices = SETTINGS["predict"].metadata["choices"]
+    return "" if predict == SETTINGS["predict"].default else choices.named(predict)
 
 
 def known(flat: Mapping[str, Any], where: str = "") -> dict[str, Any]:

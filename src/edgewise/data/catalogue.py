@@ -16,6 +16,7 @@ _MORRIS = "Morris et al., TUDataset, ICML workshop on graph representation learn
 _PLATONOV = (
     "Platonov et al., A critical look at the evaluation of GNNs under heterophily, ICLR 2023"
 )
+_KUMAR = "Kumar et al., Edge weight prediction in weighted signed networks, ICDM 2016"
 _WU = "Wu et al., MoleculeNet, Chemical Science 9, 2018"
 
 
@@ -49,7 +50,7 @@ class Dataset:
     cite: str
     licence: str
     smiles: str = ""  # molecules: the columns of the table
-    targets: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()  # columns to predict; of ratings, the first is the usual one
 
     @property
     def size(self) -> int:
@@ -335,6 +336,23 @@ CATALOGUE = {
             (f"{_YANDEX}/minesweeper.npz",),
             _PLATONOV,
             licence=_NO_LICENCE,
+        ),
+        Dataset(
+            "bitcoin-otc",
+            "ratings",
+            "35,592 ratings of one another by 5,881 traders, from -10 to 10, with times",
+            (
+                _file(
+                    "ratings",
+                    "bitcoin-otc/soc-sign-bitcoinotc.csv",
+                    "22b08170d37407697764acabc1b8b361ffad2d71c7c9dc002d3702548c0ca8e1",
+                    837130,
+                ),
+            ),
+            ("https://snap.stanford.edu/data/soc-sign-bitcoinotc.csv.gz",),
+            _KUMAR,
+            licence=_NO_LICENCE,
+            targets=("negative", "rating"),
         ),
     )
 }

@@ -13,7 +13,7 @@ import torch
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import write_atomically
-from edgewise.core.schema import read_json
+from edgewise.core.schema import mismatch, read_json
 from edgewise.data import columns
 from edgewise.data.columns import Column
 from edgewise.data.labels import Labels
@@ -82,7 +82,7 @@ class GraphReader:
         """Read tables with the same columns. The label column may be absent."""
         ids = node_ids(nodes, self.id)
         y = None if self.labels is None else self.labels.encode(nodes)
-        pairs, rows = self._pairs(edges, ids, nodes)
+        pairs, rows = self.known_pairs(edges, ids, nodes)
         x, edge_index, edge_attr, notes = self.encode(nodes, edges, pairs, rows)
         graph = Graph(
             x=torch.from_numpy(x),
@@ -133,7 +133,7 @@ class GraphReader:
         )
         return columns.encoded(self.features, nodes), edge_index, edge_attr, notes
 
-    def _pairs(
+    def known_pairs(
         self, edges: Table, ids: pa.ChunkedArray, nodes: Table
     ) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of node numbers, ``[edges, 2]``, and the row each came from."""
@@ -173,6 +173,23 @@ class GraphReader:
         write_atomically(path, json.dumps(self.to_json()))
 
 
+def graph_reader_from_json(content: Mapping[str, Any]) -> GraphReader:
+    """What :meth:`GraphReader.to_json` gave; ValueError, KeyError or TypeError if it is not."""
+    fault = mismatch(dict(content), READER_SHAPE)
+    if fault:
+        raise ValueError(fault)
+    fields = dict(content)
+    if fields.pop("format") != _FORMAT:
+        raise ValueError("another format")
+    for name, words in _CHOICES.items():
+        if content[name] not in words:
+            raise ValueError(f"{name} is {content[name]!r}, not one of {', '.join(words)}")
+    labels = fields.pop("labels")
+    for side in ("features", "channels"):
+        fields[side] = tuple(columns.from_json(column) for column in fields[side])
+    return GraphReader(**fields, labels=labels and Labels.from_json(labels))
+
+
 def load_graph_reader(path: str | Path) -> GraphReader:
     """Read what :meth:`GraphReader.save` wrote."""
     try:
@@ -182,20 +199,6 @@ def load_graph_reader(path: str | Path) -> GraphReader:
             f"{path} is not a saved graph reader ({error}); give the file that GraphReader.save "
             "wrote"
         ) from error
-
-
-def graph_reader_from_json(content: Mapping[str, Any]) -> GraphReader:
-    """The reader that :meth:`GraphReader.to_json` describes."""
-    fields = {name: value for name, value in content.items() if name != "format"}
-    if content["format"] != _FORMAT:
-        raise ValueError("another format")
-    for name, words in _CHOICES.items():
-        if content[name] not in words:
-            raise ValueError(f"{name} is {content[name]!r}, not one of {', '.join(words)}")
-    labels = fields.pop("labels")
-    for side in ("features", "channels"):
-        fields[side] = tuple(columns.from_json(column) for column in fields[side])
-    return GraphReader(**fields, labels=labels and Labels.from_json(labels))
 
 
 def node_ids(nodes: Table, id: str) -> pa.ChunkedArray:

@@ -63,7 +63,8 @@ def learn_graph_reader(
         words: How many words of a text column are kept, the most frequent.
         rows: Positions of the training nodes. Scales, categories and words are learnt from these
             nodes and from the edges that touch one of them; without it from all.
-        edge_rows: Positions of these edges, where they are known.
+        edge_rows: Positions of the training edges. Where they are given alone, edges are predicted,
+            and nodes are learnt from those at their ends.
     """
     for name, value in (("missing", missing), ("unknown", unknown), ("duplicates", duplicates)):
         if value not in _POLICIES[name]:
@@ -87,7 +88,10 @@ def learn_graph_reader(
     labels = None
     if label is not None:
         labels = learn_labels(nodes, label, task, categories=label in categories)
-    if rows is not None and edge_rows is None:
+    if edge_rows is not None and rows is None:
+        ends = edge_ends(edges, source, target, node_ids(nodes, id))[edge_rows]
+        rows = np.unique(ends[ends >= 0])
+    elif rows is not None and edge_rows is None:
         training = np.zeros(len(nodes) + 1, dtype=bool)  # -1, no such node, finds the last
         training[rows] = True
         training[-1] = False
@@ -108,15 +112,29 @@ def learn_graph_reader(
     for name in edges.columns:
         if name in (source, target, *ignore):
             continue
-        kind = named.get(name) or columns.guess_kind(edges, name)
-        if kind == "text":
-            raise EdgewiseError(
-                f"{edges.path}: column {name!r} holds text, which makes no channel; read it as "
-                "categories, or ignore it"
-            )
-        is_number = kind == "numbers"
-        learn = columns.learn_weights if is_number else columns.learn_categories
-        channels.append(learn(edges, name, edge_rows))
+        channels.append(learn_channel(edges, name, edge_rows, kind=named.get(name, "")))
     return GraphReader(
         id, source, target, directed, unknown, duplicates, tuple(features), tuple(channels), labels
     )
+
+
+def learn_channel(
+    edges: Table, name: str, rows: np.ndarray | None = None, *, kind: str = ""
+) -> Column:
+    """Learn how a column of edges becomes channels.
+
+    Args:
+        edges: One row per edge.
+        name: The column.
+        rows: Positions of the edges to learn from; without it all.
+        kind: ``"numbers"`` or ``"categories"``; without it what the column looks like.
+    """
+    kind = kind or columns.guess_kind(edges, name)
+    if kind == "text":
+        raise EdgewiseError(
+            f"{edges.path}: column {name!r} holds text, which makes no channel; read it as "
+            "categories, or ignore it"
+        )
+    if kind == "numbers":
+        return columns.learn_weights(edges, name, rows)
+    return columns.learn_categories(edges, name, rows)

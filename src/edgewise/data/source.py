@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import DataSettings
+from edgewise.core.settings import DataSettings, unit_named
 from edgewise.data.graph_rows import GraphRows, GraphStretch
 from edgewise.data.store import open_files
 from edgewise.data.tables import Table
@@ -27,14 +27,15 @@ MOLECULES = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class GraphInput:
-    """A graph as it came: ready, or two tables from which it is still to be learnt."""
+    """A graph as it came: ready, or tables from which it is still to be learnt."""
 
     graph: Graph | None = None
     nodes: Table | None = None
     edges: Table | None = None
     directed: bool = True  # whether the form of the tables says so
-    label: str = ""  # the name of a ready graph's labels
+    label: str = ""  # the name of a ready graph's labels, or the usual target of tables
     notes: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()  # columns that are not learnt from unless a setting names them
 
 
 def as_text(settings: DataSettings) -> dict[str, Any]:
@@ -49,6 +50,7 @@ class Source:
 
     form: ClassVar[str]
     unit: ClassVar[str] = "node"  # what a row is, unless the user says otherwise
+    others: ClassVar[tuple[str, ...]] = ()  # what it may be, too
     described: ClassVar[str]  # for messages
     settings: ClassVar[frozenset[str]] = DIRECTION  # those that are this form's to take
     implied: ClassVar[Mapping[str, Any]] = {}  # settings that follow from the form
@@ -76,6 +78,17 @@ class Source:
             reason = getattr(error, "strerror", None) or error
             raise EdgewiseError(f"{self} cannot be read ({reason}); put the data back") from error
         return digest.hexdigest()
+
+    def unit_for(self, predict: str) -> str:
+        """The unit that a user asks for, by the setting ``predict``; refused if there is none."""
+        wanted = unit_named(predict) or self.unit
+        if wanted not in (self.unit, *self.others):
+            known = ", ".join(f"{name}s" for name in (self.unit, *self.others))
+            raise EdgewiseError(
+                f"{self} is {self.described}, which has no {predict} to predict; leave out "
+                f"--predict, or choose {known}"
+            )
+        return wanted
 
     def absolute(self) -> "Source":
         """The same source, findable from any folder."""

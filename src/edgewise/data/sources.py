@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import DataSettings
+from edgewise.data.bitcoin import read_ratings
 from edgewise.data.catalogue import CATALOGUE
 from edgewise.data.citation import load_citation
 from edgewise.data.graph_files import load_graph, read_folder, read_graphml
@@ -80,7 +81,7 @@ class GraphFileSource(Source):
 class GraphmlSource(Source):
     """A graph as GraphML."""
 
-    form, described = "graphml", "a GraphML file"
+    form, described, others = "graphml", "a GraphML file", ("edge",)
     settings = COLUMNS | DIRECTION
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
@@ -91,7 +92,7 @@ class GraphmlSource(Source):
 class TablesSource(Source):
     """A table of nodes and one of edges."""
 
-    form, described = "tables", "a table of nodes and a table of edges"
+    form, described, others = "tables", "a table of nodes and a table of edges", ("edge",)
     settings, count = COLUMNS | DIRECTION | TEXT, 2
 
     @property
@@ -122,6 +123,27 @@ class FolderSource(TablesSource):
     def read_graph(self, settings: DataSettings) -> GraphInput:
         nodes, edges = read_folder(self.places[0], **as_text(settings))
         return GraphInput(nodes=nodes, edges=edges)
+
+
+class EdgeTableSource(Source):
+    """A table of edges alone, whose nodes are what it names."""
+
+    form, described, unit = "edges", "a table of edges", "edge"
+    settings = (COLUMNS - {"id_column"}) | {"directed"} | TEXT
+
+    def read_graph(self, settings: DataSettings) -> GraphInput:
+        return GraphInput(edges=read_table(self.places[0], **as_text(settings)))
+
+
+class RatingsSource(NamedSource):
+    """A network of ratings by name."""
+
+    form, described, unit = "ratings", "a network of ratings with columns of its own", "edge"
+    settings = frozenset({"target", "directed"})
+
+    def read_graph(self, settings: DataSettings) -> GraphInput:
+        table, label, note = read_ratings(self.places[0], settings.target, settings.label_columns)
+        return GraphInput(edges=table, label=label, notes=(note,), ignore=("when",))
 
 
 class MoleculeFileSource(Source):
@@ -237,15 +259,22 @@ class OwnMoleculesSource(_Own):
 _ALL: tuple[type[Source], ...] = (
     *(CitationSource, MoleculesSource, GraphFileSource, GraphmlSource, TablesSource),
     *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource),
-    HeterophilousSource,
+    *(HeterophilousSource, EdgeTableSource, RatingsSource),
     *GRAPH_FORMS,
 )
 FORMS: dict[str, type[Source]] = {source.form: source for source in _ALL}
 _OWN_UNITS = {"node": OwnGraphSource, "graph": OwnMoleculesSource}
+# What a single table holds, by the unit that is asked for; molecules unless it is asked.
+_ONE_TABLE: dict[str, type[Source]] = {"edge": EdgeTableSource}
 
 
-def find_source(places: Sequence[str]) -> Source:
-    """The source of what a user names: a data set, a folder, two tables, or one file."""
+def find_source(places: Sequence[str], unit: str = "") -> Source:
+    """The source of what a user names: a data set, a folder, two tables, or one file.
+
+    Args:
+        places: Names, folders, files.
+        unit: What a row is to be, if the user says so.
+    """
     if len(places) == 2:
         for place in places:
             if not _is(place, Path.is_file):
@@ -273,12 +302,12 @@ def find_source(places: Sequence[str]) -> Source:
         # A pickle is no graph either, but the reader of graphs says what to do with it.
         graphs = dict.fromkeys((".safetensors", ".pt", ".pth", ".pkl", ".pickle"), GraphFileSource)
         form = {".graphml": GraphmlSource, **graphs}.get(path.suffix.lower())
-        return (form or MoleculeFileSource)((place,))
+        return (form or _ONE_TABLE.get(unit, MoleculeFileSource))((place,))
     names = ", ".join((*CATALOGUE, *OWN_DATASETS))
     raise EdgewiseError(
         f"{place} is neither a data set nor a file or folder; the data sets are {names}, a graph "
         "is a folder with nodes.csv and edges.csv or those two files (many graphs have a "
-        "graphs.csv, too), molecules are one file"
+        "graphs.csv, too), molecules are one file, and so are edges with --predict edges"
     )
 
 

@@ -9,7 +9,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.graphs.channels import directed_channels, is_symmetric, joined_channels
+from edgewise.graphs.channels import (
+    directed_channels,
+    is_symmetric,
+    joined_channels,
+    merged_channels,
+    parallel_channels,
+)
 from edgewise.graphs.features import Features, compact_features
 from edgewise.graphs.graph import Graph
 
@@ -28,6 +34,18 @@ def _as_given(edge_index: Tensor, edge_attr: Tensor) -> Channels:
     return edge_index, edge_attr
 
 
+def _parallel_both_ways(edge_index: Tensor, edge_attr: Tensor) -> Channels:
+    return torch.cat([edge_index, edge_index.flip(0)], dim=1), torch.cat([edge_attr, edge_attr])
+
+
+def _merged(edge_index: Tensor, edge_attr: Tensor) -> Channels:
+    return directed_channels(*merged_channels(edge_index, edge_attr))
+
+
+def _merged_sum(edge_index: Tensor, edge_attr: Tensor) -> Channels:
+    return _summed(*merged_channels(edge_index, edge_attr))
+
+
 def _by_symmetry(edge_index: Tensor, edge_attr: Tensor) -> Channels:
     join = _as_given if is_symmetric(edge_index, edge_attr) else _summed
     return join(edge_index, edge_attr)
@@ -39,8 +57,16 @@ DIRECTIONS: dict[str, Callable[[Tensor, Tensor], Channels]] = {
     "sum": _summed,
     "max": _largest,
     "as_given": _as_given,
+    # Where edges may be parallel: each for itself, or those between the same two nodes summed.
+    "parallel": parallel_channels,
+    "parallel_both_ways": _parallel_both_ways,
+    "merged": _merged,
+    "merged_sum": _merged_sum,
     "by_symmetry": _by_symmetry,  # models of version 0.1, which looked at each graph anew
 }
+
+# Those that make forward, backward and summed channels of each.
+TRIPLED = frozenset({"directed", "parallel", "merged"})
 
 
 @runtime_checkable
@@ -141,8 +167,19 @@ class Batches(Protocol):
         ...
 
     def evaluation_batches(self, rows: Tensor) -> Iterator["Batch"]:
-        """The rows once, in their order."""
+        """The rows once, in their order unless ``Batch.place`` says otherwise."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeQueries:
+    """Edges to predict, which need not be among those that carry messages."""
+
+    edge_index: Int[Tensor, "2 queries"]
+    features: Tensor  # [queries, width]
+
+    def to(self, device: torch.device | str) -> "EdgeQueries":
+        return EdgeQueries(self.edge_index.to(device), self.features.to(device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +192,9 @@ class Batch:
         graph: The graph of each node; None for one graph.
         num_graphs: Number of graphs.
         rows: The rows to predict (nodes, or graphs); None for all.
+        queries: The edges to predict, where rows are edges.
+        place: Where its rows stand among those that were asked for; None: behind those of the
+            batch before.
 
     Example:
         >>> batch = Batch.of(torch.eye(3), torch.tensor([[0, 1], [1, 2]]))
@@ -167,6 +207,8 @@ class Batch:
     graph: Tensor | None = None
     num_graphs: int = 1
     rows: Tensor | None = None
+    queries: EdgeQueries | None = None
+    place: Tensor | None = None
 
     @classmethod
     def of(
@@ -217,11 +259,28 @@ class Batch:
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on a device; what layers prepared is prepared there anew."""
         graph, rows = (None if t is None else t.to(device) for t in (self.graph, self.rows))
-        return Batch(self.x.to(device), self.edges.to(device), graph, self.num_graphs, rows)
+        queries = None if self.queries is None else self.queries.to(device)
+        edges = self.edges.to(device)
+        return Batch(self.x.to(device), edges, graph, self.num_graphs, rows, queries, self.place)
 
     def __repr__(self) -> str:
         size = f"nodes={len(self.x)}, edges={self.edge_index.size(1)}, graphs={self.num_graphs}"
         return f"Batch({size})" if self.rows is None else f"Batch({size}, rows={len(self.rows)})"
+
+
+def computed_rows(data: Batches, rows: Tensor, compute: Callable[[Batch], Tensor]) -> Tensor | None:
+    """What is computed for each row, in the order of the rows; None where there are no rows."""
+    parts, places = [], []
+    for batch in data.evaluation_batches(rows):
+        parts.append(compute(batch))
+        places.append(batch.place)
+    if not parts:
+        return None
+    every = torch.cat(parts)
+    if any(place is None for place in places):
+        return every
+    order = torch.cat([place for place in places if place is not None])
+    return torch.empty_like(every).index_copy(0, order.to(every.device), every)
 
 
 def _check_graph(graph: Tensor, num_graphs: int, num_nodes: int) -> None:

@@ -32,6 +32,38 @@ def directed_channels(edge_index: Tensor, edge_attr: Tensor | None = None) -> tu
     return edge_index, torch.cat([forward, backward, forward + backward], dim=1)
 
 
+def parallel_channels(edge_index: Tensor, edge_attr: Tensor) -> tuple[Tensor, Tensor]:
+    """Encode direction where edges may be parallel: each edge is kept, and gets its own reverse.
+
+    The edges come first, then their reverses in the same order; channels as those of
+    :func:`directed_channels`: forward, backward, and their sum.
+
+    Example:
+        >>> edge_index, edge_attr = parallel_channels(torch.tensor([[0], [1]]), torch.ones(1, 1))
+        >>> edge_index.tolist(), edge_attr.tolist()
+        ([[0, 1], [1, 0]], [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    """
+    empty = torch.zeros_like(edge_attr)
+    forward = torch.cat([edge_attr, empty, edge_attr], dim=1)
+    backward = torch.cat([empty, edge_attr, edge_attr], dim=1)
+    return torch.cat([edge_index, edge_index.flip(0)], dim=1), torch.cat([forward, backward])
+
+
+def merged_channels(edge_index: Tensor, edge_attr: Tensor) -> tuple[Tensor, Tensor]:
+    """Parallel edges as one, which has the sums of their channels.
+
+    Example:
+        >>> merged_channels(torch.tensor([[0, 0], [1, 1]]), torch.ones(2, 1))
+        (tensor([[0],
+                [1]]), tensor([[2.]]))
+    """
+    num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 1
+    source, target = edge_index.long()
+    pairs, place = torch.unique(source * num_nodes + target, return_inverse=True)
+    summed = edge_attr.new_zeros(len(pairs), edge_attr.size(1)).index_add(0, place, edge_attr)
+    return torch.stack([pairs // num_nodes, pairs % num_nodes]).to(edge_index.dtype), summed
+
+
 def undirected_channels(
     edge_index: Tensor, edge_attr: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:

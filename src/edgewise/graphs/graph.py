@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -42,9 +43,11 @@ class Graph:
     channel_names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
 
+    parallel: ClassVar[bool] = False  # whether two edges may join the same two nodes
+
     def __post_init__(self) -> None:
         check_features(self.x)
-        check_edges(self.edge_index, self.num_nodes)
+        check_edges(self.edge_index, self.num_nodes, parallel=self.parallel)
         if self.edge_attr is None:
             ones = self.x.new_ones(self.edge_index.size(1), 1)
             object.__setattr__(self, "edge_attr", ones)
@@ -81,9 +84,22 @@ class Graph:
     def __repr__(self) -> str:
         classes = f", classes={len(self.class_names)}" if self.class_names is not None else ""
         return (
-            f"Graph(nodes={self.num_nodes}, edges={self.num_edges}, "
+            f"{type(self).__name__}(nodes={self.num_nodes}, edges={self.num_edges}, "
             f"channels={self.num_channels}, features={self.num_features}{classes})"
         )
+
+
+class MultiGraph(Graph):
+    """A graph in which several edges may join the same two nodes: payments, ratings, calls.
+
+    Its edges are the rows of a model that predicts edges; see :class:`~edgewise.EdgeClassifier`.
+
+    Example:
+        >>> MultiGraph(torch.eye(3), torch.tensor([[0, 0, 1], [1, 1, 2]]))
+        MultiGraph(nodes=3, edges=3, channels=1, features=3)
+    """
+
+    parallel = True
 
 
 def single_precision(graph: Graph) -> Graph:
@@ -116,8 +132,14 @@ def check_features(x: Tensor) -> None:
         )
 
 
-def check_edges(edge_index: Tensor, num_nodes: int) -> None:
-    """``edge_index`` is ``[2, edges]``, within the nodes, and names no edge twice."""
+def check_edges(edge_index: Tensor, num_nodes: int, *, parallel: bool = False) -> None:
+    """``edge_index`` is ``[2, edges]``, within the nodes, and names no edge twice.
+
+    Args:
+        edge_index: Source and target of each edge.
+        num_nodes: Number of nodes.
+        parallel: Whether several edges may join the same two nodes.
+    """
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise EdgewiseError(
             f"edge_index is {_described(edge_index)}, expected [2, edges]; "
@@ -135,6 +157,8 @@ def check_edges(edge_index: Tensor, num_nodes: int) -> None:
             f"numbered 0 to {num_nodes - 1}; {len(outside)} such edge(s) must be renumbered or "
             "left out"
         )
+    if parallel:
+        return
     key, order = (edge_index[0].long() * num_nodes + edge_index[1]).sort(stable=True)
     again = (key[1:] == key[:-1]).nonzero()[:, 0] + 1
     if len(again):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.registries import LAYERS
 from edgewise.core.settings import ModelSettings
-from edgewise.graphs.batch import DIRECTIONS, Batch, Edges
+from edgewise.graphs.batch import DIRECTIONS, TRIPLED, Batch, Edges
 from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.kernels.activation import drop
 from edgewise.kernels.dropout import draw_key
@@ -91,7 +91,7 @@ class ChannelNetwork(Network):
         s = settings or ModelSettings()
         self.settings, self.direction = s, direction or direction_of(s)
         self.edge_channels = edge_channels
-        width = edge_channels * (3 if self.direction == "directed" else 1)
+        width = edge_channels * (3 if self.direction in TRIPLED else 1)
         self.encoder = nn.Linear(in_channels, s.hidden) if s.encoder == "linear" else None
         in_channels = s.hidden if self.encoder is not None else in_channels
         self.incident: nn.Linear | None = None
@@ -134,7 +134,7 @@ class ChannelNetwork(Network):
             raise EdgewiseError(
                 "head = layer gives outputs for nodes, not for graphs; set head = linear"
             )
-        self.head = _head(s, in_channels * len(self.readout.parts), out_channels)
+        self.head = _head(s, self.readout.out_width(in_channels), out_channels)
 
     @eager
     def forward(self, batch: Batch) -> Float[Tensor, "rows out"]:

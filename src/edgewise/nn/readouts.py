@@ -1,4 +1,4 @@
-"""From node features to the rows that are predicted: nodes themselves, or pooled graphs."""
+"""From node features to the rows that are predicted: nodes, edges with their ends, or graphs."""
 
 import torch
 from jaxtyping import Float
@@ -17,7 +17,10 @@ class NodeReadout(nn.Module):
     """The nodes that are rows of the batch, after the activation."""
 
     activation = ""
-    parts = ("node",)
+
+    def out_width(self, nodes: int) -> int:
+        """Width of a row, from that of a node."""
+        return nodes
 
     def forward(self, x: Float[Tensor, "nodes width"], batch: Batch) -> Float[Tensor, "rows width"]:
         x = x if batch.rows is None else x[batch.rows]
@@ -38,6 +41,9 @@ class GraphReadout(nn.Module):
         self.pooling = pooling
         self.parts = pooling.split("+")
 
+    def out_width(self, nodes: int) -> int:
+        return nodes * len(self.parts)
+
     def forward(self, x: Float[Tensor, "nodes width"], batch: Batch) -> Float[Tensor, "rows wide"]:
         graph, activate = batch.graph_of_node, ACTIVATIONS.get(self.activation)
         # What increases can wait until a maximum has left few values.
@@ -51,4 +57,34 @@ class GraphReadout(nn.Module):
         return pooled if batch.rows is None else pooled[batch.rows]
 
 
-Readout = NodeReadout | GraphReadout
+class EdgeReadout(nn.Module):
+    """An edge: its source, its target and its own features; without direction, ends count alike.
+
+    Args:
+        in_channels: Width of the features of an edge to predict.
+        out_channels: Width that they are mapped to.
+        directed: Whether source and target are told apart.
+    """
+
+    activation = ""
+
+    def __init__(self, in_channels: int, out_channels: int, *, directed: bool = True) -> None:
+        super().__init__()
+        self.own = nn.Linear(in_channels, out_channels)
+        self.directed = directed
+
+    def out_width(self, nodes: int) -> int:
+        return 2 * nodes + self.own.out_features
+
+    def forward(self, x: Float[Tensor, "nodes width"], batch: Batch) -> Float[Tensor, "rows wide"]:
+        queries = batch.queries
+        if queries is None:
+            raise EdgewiseError("the batch names no edges to predict; give it queries")
+        x = ACTIVATIONS[self.activation](x) if self.activation else x
+        source, target = (x[end] for end in queries.edge_index)
+        if not self.directed:
+            source, target = source + target, (source - target).abs()
+        return torch.cat([source, target, self.own(queries.features)], dim=1)
+
+
+Readout = NodeReadout | EdgeReadout | GraphReadout

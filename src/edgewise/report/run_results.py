@@ -96,7 +96,8 @@ class RunResults:
         path = inside(run.folder, "predictions.csv")
         cells = _read_csv(path)
         try:
-            ids = cells[run.source.id_name or run.unit.id_column]
+            named = run.source.id_name
+            ids = cells[named] if named else run.unit.row_names(cells)
             subset = np.array(cells["split"])
             outcomes = task.read_columns(cells)
             return cls(run, task, metrics, history, ids, subset, *outcomes)

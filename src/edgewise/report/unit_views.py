@@ -1,4 +1,4 @@
-"""What a report shows of single rows: nodes with their neighbours, molecules with structures."""
+"""What a report shows of single rows: nodes with neighbours, edges with ends, molecules drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,6 +55,34 @@ class NodeView:
         return {"table": TableData("The worst errors", header, rows, words)}
 
 
+class EdgeView:
+    """Edges of a graph."""
+
+    template = "error_table.html.jinja"
+
+    def error_content(
+        self,
+        errors: Sequence[WorstError],
+        facts: Sequence[Facts],
+        ids: Sequence[str],
+        truth: np.ndarray,
+        problem: Any | None,
+    ) -> dict[str, Any]:
+        """A table with both ends of each edge, and how many edges there are around it."""
+        header, rows, words = _error_rows("edge", errors, facts, ids)
+        if problem is not None:
+            header += ["edges of its source", "of its target", "between both"]
+            source, target = problem.data.graph.edge_index.numpy()
+            for row, error in zip(rows, errors, strict=True):
+                at_source, at_target = (
+                    (source == end) | (target == end)
+                    for end in (source[error.row], target[error.row])
+                )
+                counts = at_source.sum(), at_target.sum(), (at_source & at_target).sum()
+                row += [f"{int(n):,}" for n in counts]
+        return {"table": TableData("The worst errors", header, rows, words)}
+
+
 class MoleculeView:
     """Molecules of a table."""
 
@@ -102,9 +130,10 @@ class GraphView:
         return {"table": TableData("The worst errors", header, rows, words)}
 
 
-AnyUnitView = NodeView | MoleculeView | GraphView
+AnyUnitView = NodeView | EdgeView | MoleculeView | GraphView
 UNIT_VIEWS: dict[str, AnyUnitView] = {
     "nodes": NodeView(),
+    "edges": EdgeView(),
     "structures": MoleculeView(),
     "graphs": GraphView(),
 }
@@ -116,11 +145,11 @@ def unit_view(name: str) -> AnyUnitView:
 
 
 def _error_rows(
-    what: str, errors: Sequence[WorstError], facts: Sequence[Facts], ids: Sequence[str]
+    word: str, errors: Sequence[WorstError], facts: Sequence[Facts], ids: Sequence[str]
 ) -> tuple[list[str], list[list[str]], int]:
-    """The header, the cells of each error, and how many columns hold words."""
+    """Header and rows of a table of errors, and how many of its columns hold words."""
     several = any(error.target for error in errors)
-    header = [what, *(["target"] if several else []), *(name for name, _ in facts[0])]
+    header = [word, *(["target"] if several else []), *(name for name, _ in facts[0])]
     in_words = all(isinstance(error.predicted, str) for error in errors)
     rows = [
         [

@@ -56,7 +56,7 @@ class Run:
 
     @property
     def unit(self) -> Unit:
-        unit: Unit = UNITS[self.source.unit]
+        unit: Unit = UNITS[self.source.unit_for(self.settings.data.predict)]
         return unit
 
     @property

@@ -17,8 +17,8 @@ def model_and_data(
     model = load_model(folder, device)
     if encoding:
         model = replace(model, settings=model.settings.changed(encoding=encoding))
-    source = find_source(list(data)) if data else open_run(folder).source
-    if model.unit.name != source.unit:
+    source = find_source(list(data), model.unit.name) if data else open_run(folder).source
+    if model.unit.name not in (source.unit, *source.others):
         raise EdgewiseError(
             f"the model predicts {model.unit.plural}, but {source} is {source.described}; give "
             "data of the same kind"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from edgewise.runs.folder import check_not_own
+from edgewise.runs.folder import check_not_own, open_run, reopen
 from edgewise.runs.new_data import model_and_data
 from edgewise.runs.table_writer import table_writer
 from edgewise.units.base import Show, Tell
@@ -49,6 +49,14 @@ def predict(
     if out is not None:
         source.check_not_written(out, "--out")
         check_not_own(Path(out), "--out")
+    if not data and model.unit.sees_labels(model.settings):
+        # Which labels may be seen is the split's to say, so the data are opened as for training.
+        problem = reopen(open_run(folder).on(device), progress).problem
+        prediction = model.predict(problem.data)
+        columns = model.task.compared_columns(prediction, problem.truth.numpy())
+        with table_writer(out, raw_cells=raw_cells) as write:
+            write({**model.unit.row_columns(problem), **columns})
+        return len(problem.truth), 0
     good = bad = 0
     with table_writer(out, raw_cells=raw_cells) as write:
         for some in model.unit.predicted(

@@ -8,6 +8,7 @@ from typing import Any
 
 from edgewise.core.errors import EdgewiseError, out_of_memory
 from edgewise.core.files import alone_in
+from edgewise.core.settings import unit_named
 from edgewise.data.sources import Source, find_source
 from edgewise.runs.checkpoint import OnEpoch, train_run
 from edgewise.runs.folder import (
@@ -56,7 +57,8 @@ def train(
         settings: Those that differ from the preset's, by their names; one that does not apply
             is refused.
     """
-    source = as_source(data)
+    wanted = {**(config or {}), **settings}.get("predict", "auto")
+    source = as_source(data, unit_named(str(wanted)))
     unit, resolved = resolve(source, preset, settings, also=config)
     with new_folder(out, source.name) as folder:
         check_free(folder)
@@ -120,12 +122,12 @@ def _tell_about(opened: Opened, tell: Tell) -> None:
     tell(f"{problem.task}; {problem.split}")
 
 
-def as_source(data: str | Path | Source | Sequence[str | Path]) -> Source:
-    """The source of what a user names."""
+def as_source(data: str | Path | Source | Sequence[str | Path], unit: str = "") -> Source:
+    """The source of what a user names, and of what a row is to be."""
     if isinstance(data, Source):
         return data
     places = [data] if isinstance(data, str | Path) else data
-    return find_source([str(place) for place in places])
+    return find_source([str(place) for place in places], unit)
 
 
 def _in_regime(

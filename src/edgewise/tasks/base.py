@@ -146,6 +146,10 @@ class Task:
         """What :meth:`decode` of a perfect network gives, ``[rows, width]``; NaN for unknown."""
         return truth.numpy()
 
+    def label_channels(self, truth: Tensor) -> Tensor:
+        """The truth as non-negative channels of edges, zeros where it is not known."""
+        raise EdgewiseError(f"{self.name} has no labels to show; set label_messages = false")
+
     # Judging. Predictions are decoded, truth is as above, both numpy.
 
     def metrics(self, predicted: np.ndarray, truth: np.ndarray) -> Metrics:
@@ -334,6 +338,10 @@ class Columnar(Task):
                 f"the labels of the graph are class numbers, but the model learnt {self}"
             )
         return labels.float().reshape(-1, 1)
+
+    def label_channels(self, truth: Tensor) -> Tensor:
+        value = truth.nan_to_num(nan=0.0)
+        return torch.cat([value.clamp(min=0), (-value).clamp(min=0)], dim=1)
 
     def metrics(self, predicted: np.ndarray, truth: np.ndarray) -> Metrics:
         per_target = {}

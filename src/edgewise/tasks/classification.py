@@ -132,6 +132,9 @@ class Classification(Task):
     def known(self, truth: Tensor) -> Tensor:
         return truth >= 0
 
+    def label_channels(self, truth: Tensor) -> Tensor:
+        return (truth.unsqueeze(1) == torch.arange(len(self.classes))).float()
+
     def balance(self, truth: Tensor) -> Tensor:
         return balanced_weights(truth[truth >= 0], len(self.classes))
 

@@ -84,6 +84,9 @@ class Multilabel(Columnar):
             )
         return truth.reshape(-1, 1)
 
+    def label_channels(self, truth: Tensor) -> Tensor:
+        return torch.cat([truth == 1, truth == 0], dim=1).float()
+
     def balance(self, truth: Tensor) -> Tensor:
         """``[names, 2]``."""
         columns = (column[~column.isnan()].long() for column in truth.T)

@@ -75,6 +75,10 @@ class Regression(Columnar):
                     scale[i] = scale_of(known.numpy())
         return replace(self, center=tuple(center), scale=tuple(scale))
 
+    def label_channels(self, truth: Tensor) -> Tensor:
+        center, scale = self._scaling(truth)
+        return super().label_channels((truth - center) / scale)
+
     def loss(self, outputs: Tensor, truth: Tensor, weight: Tensor | None = None) -> Tensor:
         known = self.known(truth)
         found, expected, columns = outputs[known], truth[known], known.nonzero()[:, 1]

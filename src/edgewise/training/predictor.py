@@ -15,7 +15,7 @@ from edgewise.core.manifest import check_listed, check_manifest, write_manifest
 from edgewise.core.registries import UNITS
 from edgewise.core.schema import Maybe, read_json
 from edgewise.core.settings import Settings, load_settings
-from edgewise.graphs.batch import Batches
+from edgewise.graphs.batch import Batches, computed_rows
 from edgewise.nn.network import Network
 from edgewise.tasks.base import Prediction, Task, load_task
 from edgewise.tasks.conformal import calibrated
@@ -90,9 +90,9 @@ class Predictor:
         outputs = []
         for model in self.members:
             model.to(batches.device).eval()
-            parts = [self.task.decode(model(b)) for b in batches.evaluation_batches(rows)]
-            empty = torch.zeros(0, self.task.width)
-            outputs.append((torch.cat(parts).cpu() if parts else empty).double().numpy())
+            found = computed_rows(batches, rows, lambda b, model=model: self.task.decode(model(b)))
+            found = torch.zeros(0, self.task.width) if found is None else found
+            outputs.append(found.cpu().double().numpy())
         every = np.stack(outputs)
         mean, deviation = every.mean(axis=0), every.std(axis=0) if len(every) > 1 else None
         if self.stack is not None:
@@ -113,8 +113,8 @@ class Predictor:
         batches = self._data(data)
         chosen = torch.arange(len(batches)) if rows is None else torch.from_numpy(rows)
         model = self.members[0].to(batches.device).eval()
-        parts = [model.represent(batch) for batch in batches.evaluation_batches(chosen)]
-        return torch.cat(parts).cpu().numpy()
+        found = computed_rows(batches, chosen, model.represent)
+        return np.zeros((0, 1), dtype=np.float32) if found is None else found.cpu().numpy()
 
     def _data(self, data: Any) -> Batches:
         if not hasattr(data, "evaluation_batches"):

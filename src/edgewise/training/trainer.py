@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from edgewise.core.seeds import seeded
+from edgewise.graphs.batch import computed_rows
 from edgewise.kernels.memory import reuse_freed_memory
 from edgewise.nn.network import Network
 from edgewise.units.base import Problem
@@ -113,9 +114,9 @@ class Trainer:
 def model_outputs(model: Network, problem: Problem, rows: Tensor) -> Tensor:
     """The outputs of a model for some rows of a problem, in their order."""
     model.eval()
-    parts = [model(batch) for batch in problem.data.evaluation_batches(rows)]
-    width = problem.task.width
-    return torch.cat(parts) if parts else torch.zeros(0, width, device=problem.data.device)
+    found = computed_rows(problem.data, rows, model)
+    empty = torch.zeros(0, problem.task.width, device=problem.data.device)
+    return empty if found is None else found
 
 
 def make_trainer(problem: Problem, member: int = 0) -> Trainer:

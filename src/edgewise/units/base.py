@@ -1,6 +1,6 @@
 """What one row of predictions is. A unit of your own is a class of this kind."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -171,6 +171,14 @@ class Unit:
         """The columns that name the rows."""
         return {"id": list(problem.data.ids)}
 
+    def row_names(self, cells: Mapping[str, Sequence[str]]) -> Sequence[str]:
+        """The name of each row of a table of predictions."""
+        return cells[self.id_column]
+
+    def sees_labels(self, settings: Settings) -> bool:
+        """Whether rows are predicted from labels of others, so that the split tells which."""
+        return False
+
     def rows_of_file(self, problem: Problem, rows: Tensor) -> Tensor:
         """Rows of a problem as the table or the graph counts them."""
         return rows
@@ -193,8 +201,8 @@ def resolve(
         certain: False leaves settings that do not apply alone.
         also: Settings from a file that says them all; ``given`` win, and none is refused.
     """
-    unit: Unit = UNITS[source.unit]
     said_all = {**(also or {}), **given}
+    unit: Unit = UNITS[source.unit_for(str(said_all.get("predict", "auto")))]
     settings = make_settings(unit.name, preset, implied=source.implied, **said_all)
     settings = settings.changed(**_unfounded(source, said_all))
     if certain:

@@ -1,0 +1,392 @@
+"""A row is an edge of one graph."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from edgewise.core.devices import find_device
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.registries import LAYERS
+from edgewise.core.settings import Settings
+from edgewise.data.edge_reader import EdgeReader, ReadEdges, implied_nodes, load_edge_reader
+from edgewise.data.graph_reader import edge_ends, node_ids
+from edgewise.data.graph_tables import learn_channel, learn_graph_reader
+from edgewise.data.molecule_splits import split_by_column
+from edgewise.data.sources import GraphInput, Source
+from edgewise.data.splits import Split, load_split
+from edgewise.data.tables import Table
+from edgewise.data.times import read_times, split_by_time, stretch_starts
+from edgewise.graphs.edge_rows import EdgeRows, edge_name, query_width
+from edgewise.graphs.graph import Graph
+from edgewise.graphs.incident import port_numbers
+from edgewise.nn.network import ChannelNetwork, Network
+from edgewise.nn.readouts import EdgeReadout
+from edgewise.tasks.base import Columns, Task
+from edgewise.tasks.reading import find_task
+from edgewise.units.base import Opened, Predicted, Predicts, Problem, Show, Tell, Unit, known_rows
+from edgewise.units.edge_notices import edge_columns_line, edge_row_notices
+from edgewise.units.splitting import drawn_split, is_file
+from edgewise.units.task_settings import refuse_task_settings
+
+_LABEL_NAMES = ("label", "class", "y")
+
+
+class EdgeUnit(Unit):
+    """Edges of one graph; parallel edges are rows of their own."""
+
+    name, plural, estimator = "edge", "edges", "Edge"
+    settings = frozenset(
+        {"head", "batch_size", "time_column", "label_messages", "label_columns", "ports"}
+        | {"incident"}
+    )
+    id_column, error_view = "row", "edges"
+    encoder_file = "reader.json"
+
+    def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
+        found = source.read_graph(settings.data)
+        edges = found.edges
+        if edges is None:
+            raise EdgewiseError(
+                f"{source} is {source.described}, whose edges have no columns to predict; give "
+                "tables"
+            )
+        _refuse_merging(settings)
+        names, notes = _targets(found, settings)
+        task, truth = find_task(edges, names, settings.data.task, settings.data.categories)
+        truth = _without_unknown_ends(found, settings, task, truth)
+        time = settings.split.time_column
+        times = read_times(edges, time) if time else None
+        split = known_rows(_split(settings, task, truth, edges, times), task, truth)
+        reader = _learnt_reader(found, names, settings, split)
+        read = reader.read(found.nodes, edges)
+        unlabelled = len(truth) - len(task.labelled_rows(truth))
+        notes += [str(replace(read.notes, unlabelled=unlabelled)), *_time_notes(time, settings)]
+        notices = edge_row_notices(found, reader, task, truth, split, times)
+        truth, split = truth[read.rows], _of_rows(split, read.rows, len(truth))
+        problem = edge_problem(read, task, truth, split, settings, reader)
+        return Opened(problem, (str(read.graph), *found.notes, *notes), notices=tuple(notices))
+
+    def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
+        model = settings.model
+        apart = LAYERS[model.layer].has_edge_state
+        directions = {
+            (True, True): "parallel",
+            (True, False): "parallel_both_ways",
+            (False, True): "merged",
+            (False, False): "merged_sum",
+        }
+        width = query_width(channels, directed=model.directed)
+        return ChannelNetwork(
+            features,
+            outputs,
+            channels,
+            model,
+            readout=EdgeReadout(width, model.hidden, directed=model.directed),
+            direction=directions[apart, model.directed],
+        )
+
+    def predicted(
+        self,
+        model: Predicts,
+        source: Source,
+        *,
+        smiles_column: str = "",
+        progress: Show | None = None,
+        tell: Tell = lambda _: None,
+    ) -> Iterator[Predicted]:
+        data, truth, count = self._read(model, source, tell)
+        prediction = model.predict(data)
+        columns = model.task.predicted_columns(prediction)
+        if isinstance(truth, Tensor):
+            columns = model.task.compared_columns(prediction, truth.numpy())
+        elif truth is not None:
+            tell(f"written without the truth beside the predictions: {truth}")
+        yield Predicted({**_row_columns(data), **columns}, len(data), count - len(data))
+
+    def evaluated(
+        self,
+        model: Predicts,
+        source: Source,
+        *,
+        smiles_column: str = "",
+        progress: Show | None = None,
+        tell: Tell = lambda _: None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        data, truth, _ = self._read(model, source, tell)
+        if truth is None:
+            raise EdgewiseError(
+                f"{source} has no labels to compare with; give {preview(model.task.names)}"
+            )
+        if isinstance(truth, EdgewiseError):
+            raise truth
+        return model.predict(data).mean, truth.numpy()
+
+    def _read(
+        self, model: Predicts, source: Source, tell: Tell
+    ) -> tuple[EdgeRows, Tensor | EdgewiseError | None, int]:
+        """Edges as the model reads them, their truth (or why not), and how many there were."""
+        found = source.read_graph(replace(model.settings.data, target=model.task.names))
+        if found.edges is None or model.encoder is None:
+            raise EdgewiseError(
+                f"the model predicts edges of tables, and cannot read {source}; give tables with "
+                "the same columns"
+            )
+        read: ReadEdges = model.encoder.read(found.nodes, found.edges)
+        if read.notes.changed:
+            tell(str(read.notes))
+        truth: Tensor | EdgewiseError | None = None
+        if all(name in found.edges.columns for name in model.task.names):
+            try:
+                truth = model.task.read(found.edges)[read.rows]
+            except EdgewiseError as error:
+                truth = error
+        shown = truth if isinstance(truth, Tensor) else model.task.unknown_truth(len(read.rows))
+        data = edge_rows(read, model.task, shown, model.settings)
+        return data, truth, len(found.edges)
+
+    def described_columns(self, problem: Problem) -> list[str]:
+        reader = problem.encoder
+        if not isinstance(reader, EdgeReader):
+            return []
+        return [
+            f"{column.name}: {type(column).__name__.lower()}, {len(column.outputs)} wide"
+            for column in (*reader.tables.features, *reader.tables.channels)
+        ]
+
+    def summarised_columns(self, problem: Problem) -> str:
+        reader = problem.encoder
+        return edge_columns_line(reader) if isinstance(reader, EdgeReader) else ""
+
+    def load_encoder(self, path: Path) -> EdgeReader | None:
+        return load_edge_reader(path) if path.exists() else None
+
+    def as_data(self, value: Any, encoder: Any, device: torch.device) -> EdgeRows:
+        if not isinstance(value, EdgeRows):
+            raise EdgewiseError(
+                f"the model predicts edges of a graph, not {type(value).__name__}; use "
+                "EdgeClassifier or EdgeRegressor, or name files"
+            )
+        return replace(value, device=device)
+
+    def row_columns(self, problem: Problem) -> Columns:
+        assert isinstance(problem.data, EdgeRows)
+        return _row_columns(problem.data)
+
+    def row_names(self, cells: Mapping[str, Sequence[str]]) -> Sequence[str]:
+        return [edge_name(*ends) for ends in zip(cells["source"], cells["target"], strict=True)]
+
+    def sees_labels(self, settings: Settings) -> bool:
+        return settings.model.label_messages
+
+    def rows_of_file(self, problem: Problem, rows: Tensor) -> Tensor:
+        assert isinstance(problem.data, EdgeRows)
+        return rows if problem.data.rows is None else problem.data.rows[rows]
+
+
+def edge_problem(
+    read: ReadEdges,
+    task: Task,
+    truth: Tensor,
+    split: Split,
+    settings: Settings,
+    encoder: EdgeReader | None = None,
+) -> Problem:
+    """Edges that were read already."""
+    refuse_task_settings(task, settings)
+    if settings.model.head == "layer":
+        raise EdgewiseError("head = layer gives outputs for nodes, not for edges; set head = mlp")
+    split = known_rows(split, task, truth)
+    fitted = task.fitted(truth[split.train], settings.training)
+    known = torch.zeros(len(truth), dtype=torch.bool)
+    known[split.train] = True
+    data = edge_rows(read, fitted, truth, settings, known, split)
+    return Problem(EDGE, data, fitted, truth, split, settings, encoder)
+
+
+def edge_rows(
+    read: ReadEdges,
+    task: Task,
+    truth: Tensor,
+    settings: Settings,
+    known: Tensor | None = None,
+    split: Split | None = None,
+) -> EdgeRows:
+    """Edges as a model sees them.
+
+    Args:
+        read: The edges.
+        task: What is predicted.
+        truth: What is known of it.
+        settings: Of the model.
+        known: The edges that may show their label to others; without it, all that have one.
+        split: Whose parts start a stretch of time.
+    """
+    if known is None:
+        known = torch.zeros(len(truth), dtype=torch.bool)
+        known[task.labelled_rows(truth)] = True
+    model, times = settings.model, read.times
+    labels = task.label_channels(truth) if model.label_messages else None
+    if labels is not None and read.shown is not None:
+        labels = torch.cat([labels, read.shown], dim=1)
+    return EdgeRows(
+        read.graph,
+        labels=labels,
+        known=known,
+        time=None if times is None else torch.from_numpy(times),
+        starts=None if times is None else stretch_starts(times, split),
+        directed=model.directed,
+        incident=model.incident,
+        rows=read.rows,
+        device=find_device(settings.training.device),
+    )
+
+
+def _row_columns(data: EdgeRows) -> Columns:
+    rows = torch.arange(len(data)) if data.rows is None else data.rows
+    source, target = data.ends
+    return {"row": [str(row) for row in rows.tolist()], "source": source, "target": target}
+
+
+def _refuse_merging(settings: Settings) -> None:
+    if settings.data.duplicates != "error":
+        raise EdgewiseError(
+            f"duplicates = {settings.data.duplicates} merges edges, which are the rows here; leave "
+            "it out: parallel edges are kept apart"
+        )
+    if settings.model.reciprocal != "auto":
+        raise EdgewiseError(
+            f"reciprocal = {settings.model.reciprocal} merges edges, which are the rows here; "
+            "leave it out"
+        )
+    if settings.data.label_columns and not settings.model.label_messages:
+        raise EdgewiseError(
+            f"label_columns = {preview(settings.data.label_columns)} are shown with labels, which "
+            "are not shown; set label_messages = true, or leave them out with --ignore"
+        )
+
+
+def _targets(found: GraphInput, settings: Settings) -> tuple[tuple[str, ...], list[str]]:
+    assert found.edges is not None
+    if settings.data.target:
+        return settings.data.target, []
+    usual = [name for name in found.edges.columns if name.lower() in _LABEL_NAMES]
+    usual = [found.label] if found.label else usual
+    if len(usual) != 1:
+        raise EdgewiseError(
+            f"{found.edges.path}: name the column to be predicted with --target; its columns are "
+            f"{preview(list(found.edges.columns), limit=12)}"
+        )
+    return (usual[0],), [f"predicting column {usual[0]!r} of the edges"]
+
+
+def _nodes(found: GraphInput, settings: Settings) -> Table:
+    data = settings.data
+    assert found.edges is not None
+    if found.nodes is not None:
+        return found.nodes
+    return implied_nodes(found.edges, data.source_column, data.destination_column, data.id_column)
+
+
+def _ends(found: GraphInput, settings: Settings) -> np.ndarray:
+    data = settings.data
+    assert found.edges is not None
+    found.edges.require(data.source_column, data.destination_column)
+    ids = node_ids(_nodes(found, settings), data.id_column)
+    return edge_ends(found.edges, data.source_column, data.destination_column, ids)
+
+
+def _without_unknown_ends(
+    found: GraphInput, settings: Settings, task: Task, truth: Tensor
+) -> Tensor:
+    """The truth, not known of edges that are dropped because they name no node."""
+    if found.nodes is None or settings.data.unknown == "error":
+        return truth
+    dropped = torch.from_numpy((_ends(found, settings) < 0).any(axis=1))
+    truth = truth.clone()
+    truth[dropped] = task.unknown_truth(int(dropped.sum())).to(truth.dtype)
+    return truth
+
+
+def _split(
+    settings: Settings, task: Task, truth: Tensor, table: Table, times: np.ndarray | None
+) -> Split:
+    chosen = settings.split
+    if chosen.split_column:
+        return split_by_column(table, chosen.split_column)
+    if is_file(chosen.split):
+        return load_split(chosen.split)
+    if times is None:
+        return drawn_split(settings, task, truth)
+    if chosen.stratify:
+        raise EdgewiseError("a split by time cannot be balanced; set stratify = false")
+    return split_by_time(times, task.labelled_rows(truth), chosen.split)
+
+
+def _of_rows(split: Split, rows: Tensor, count: int) -> Split:
+    """The split of a table as that of the edges that were read from it."""
+    place = torch.full((count,), -1)
+    place[rows] = torch.arange(len(rows))
+    return Split(**{name: place[part] for name, part in split.parts().items()})
+
+
+def _learnt_reader(
+    found: GraphInput, targets: tuple[str, ...], settings: Settings, split: Split
+) -> EdgeReader:
+    data, time = settings.data, settings.split.time_column
+    nodes, edges = _nodes(found, settings), found.edges
+    assert edges is not None
+    shown = data.label_columns
+    left_out = (*data.ignore, *found.ignore, *targets, settings.split.split_column, time, *shown)
+    rows = None if data.fit_on == "all" else split.train.numpy()
+    tables = learn_graph_reader(
+        nodes,
+        edges,
+        id=data.id_column,
+        numbers=data.numbers,
+        categories=data.categories,
+        text=data.text,
+        ignore=tuple(dict.fromkeys(filter(None, left_out))),
+        source=data.source_column,
+        target=data.destination_column,
+        directed=settings.model.directed,
+        missing=data.missing,
+        unknown=data.unknown,
+        edge_rows=rows,
+    )
+    ends = torch.from_numpy(_ends(found, settings))
+    known = ends[(ends >= 0).all(dim=1)].T
+    several = port_numbers(known, len(nodes), directed=settings.model.directed).any()
+    ports = settings.model.ports and bool(several)
+    return EdgeReader(
+        tables,
+        found.nodes is not None,
+        ports,
+        time,
+        settings.model.directed,
+        tuple(learn_channel(edges, name, rows) for name in shown),
+    )
+
+
+def _time_notes(time: str, settings: Settings) -> list[str]:
+    if not time:
+        return []
+    labels = ", with labels of training edges" if settings.model.label_messages else ""
+    return [
+        f"by time ({time}): edges are predicted along edges that are earlier than their stretch "
+        f"of time{labels}, and never along later ones"
+    ]
+
+
+EDGE = EdgeUnit()
+
+
+def graph_edges(graph: Graph) -> ReadEdges:
+    """Edges of a graph that is there already, for estimators."""
+    from edgewise.data.graph_reader import TableNotes
+
+    return ReadEdges(graph, torch.arange(graph.num_edges), None, None, TableNotes(0, 0, {}, 0))
