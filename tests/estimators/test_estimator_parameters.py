@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_checks
-from toys import CARBONS, ESTIMATORS, SMILES
+from toys import CARBONS, ESTIMATORS, OF_A_GRAPH, SMILES
 
 from edgewise import MoleculeRegressor, NodeClassifier, make_settings
 from edgewise.core.errors import EdgewiseError
@@ -19,7 +19,7 @@ def test_every_setting_of_model_and_training_is_a_parameter(estimator):
     parameters = inspect.signature(estimator).parameters
     settings = [name for name, part in PART_OF.items() if part in ("model", "training")]
     own = {"preset", "validation_fraction"}
-    own |= {"Node": {"graph"}, "Molecule": {"invalid"}, "Graph": {"missing"}}[estimator._kind]
+    own |= {"Molecule": {"invalid"}, "Graph": {"missing"}}.get(estimator._kind, {"graph"})
     assert set(parameters) == {*settings, *own}
     assert all(parameters[name].default is None for name in settings)
     assert all(f"\n        {name}: " in estimator.__doc__ for name in parameters)
@@ -85,7 +85,7 @@ def test_a_wrong_value_waits_until_fit_and_is_a_sentence(settings, sentence):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_predicting_before_fitting_is_refused(estimator, graph):
-    model = estimator(graph=graph) if estimator._unit == "node" else estimator()
+    model = estimator(graph=graph) if estimator in OF_A_GRAPH else estimator()
     with pytest.raises(NotFittedError):
         model.predict([0])
     with pytest.raises(NotFittedError):

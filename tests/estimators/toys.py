@@ -3,6 +3,8 @@
 import numpy as np
 
 from edgewise import (
+    EdgeClassifier,
+    EdgeRegressor,
     GraphClassifier,
     GraphRegressor,
     MoleculeClassifier,
@@ -11,9 +13,10 @@ from edgewise import (
     NodeRegressor,
 )
 
+OF_A_GRAPH = [NodeClassifier, NodeRegressor, EdgeClassifier, EdgeRegressor]
 ESTIMATORS = [
-    *(NodeClassifier, NodeRegressor, MoleculeClassifier, MoleculeRegressor),
-    *(GraphClassifier, GraphRegressor),
+    *OF_A_GRAPH,
+    *(MoleculeClassifier, MoleculeRegressor, GraphClassifier, GraphRegressor),
 ]
 QUICK = {"epochs": 3, "hidden": 4}
 LEARN = {"epochs": 60, "hidden": 16, "dropout": 0.0, "learning_rate": 0.01, "weight_decay": 0.0}

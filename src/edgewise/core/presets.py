@@ -13,6 +13,7 @@ _EDGES: dict[str, Any] = {
     "normalize": "row",
     "depth": 2,
     "hidden": 64,
+    "channels": 8,
     "dropout": 0.1,
     "encoder": "linear",
     "activation": "relu",
@@ -21,7 +22,7 @@ _EDGES: dict[str, Any] = {
     "head": "mlp",
     "learning_rate": 0.003,
     "weight_decay": 0.0001,
-    "epochs": 200,
+    "epochs": 300,
     "patience": 30,
     "batch_size": 65536,
 }

@@ -187,7 +187,8 @@ class ModelSettings(_Part):
     )
     channels: int = _setting(
         0,
-        "number of learnt edge channels, a divisor of the hidden width; 0: one for each column",
+        "largest number of learnt edge channels, of which there are a divisor of the hidden "
+        "width; 0: one for each column",
         of="layer",
         low=0,
     )
@@ -252,6 +253,12 @@ class ModelSettings(_Part):
         of="unit",
         choices=("given", "auto", *REGIMES),
     )
+
+    @property
+    def gates(self) -> int:
+        """Learnt edge channels of a hidden layer."""
+        most = min(self.channels or self.hidden, self.hidden)
+        return max(number for number in range(1, most + 1) if self.hidden % number == 0)
 
 
 @dataclass(frozen=True)

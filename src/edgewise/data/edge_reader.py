@@ -22,7 +22,7 @@ from edgewise.data.graph_reader import (
 )
 from edgewise.data.tables import Table, table_from_columns
 from edgewise.data.times import read_times
-from edgewise.graphs.graph import MultiGraph
+from edgewise.graphs.graph import Graph, MultiGraph
 from edgewise.graphs.incident import port_numbers
 
 _FORMAT = "edgewise edge reader 1"
@@ -37,7 +37,7 @@ _SHAPE = {
 class ReadEdges:
     """The edges of a table that could be read."""
 
-    graph: MultiGraph
+    graph: Graph
     rows: Tensor  # of the table, of each edge
     times: np.ndarray | None
     shown: Tensor | None  # columns that are known together with the label, [edges, channels]

@@ -1,8 +1,7 @@
 """Estimators for the nodes of one graph: X says which nodes, the graph says everything else."""
 
-import copy
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,11 +9,15 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.estimators.base import Classifier, Estimator, Regressor, check_lengths, given_parts
+from edgewise.core.settings import Settings
+from edgewise.data.splits import Split
+from edgewise.estimators.base import Classifier, Regressor
+from edgewise.estimators.on_graph import RowsOfGraph, number_rows, one_label_each
 from edgewise.estimators.parameters import setting_parameters
 from edgewise.estimators.targets import Target, class_target, settled, value_target
 from edgewise.graphs.graph import Graph
-from edgewise.tasks.base import Prediction
+from edgewise.tasks.base import Prediction, Task
+from edgewise.units.base import Problem
 from edgewise.units.node import node_problem
 
 _OWN = {
@@ -25,63 +28,28 @@ _OWN = {
     ),
 }
 
-Some = TypeVar("Some", bound="NodeEstimator")
 
-
-class NodeEstimator(Estimator):
-    """Nodes of a graph that is given once, and shared by all clones."""
+class NodeEstimator(RowsOfGraph):
+    """Nodes of a graph."""
 
     _unit, _kind = "node", "Node"
     _source_settings = frozenset({"directed", "reciprocal"})
-    graph: Any
 
-    def __sklearn_clone__(self: Some) -> Some:
-        bare = copy.copy(self)
-        bare.graph = None
-        fresh = super(NodeEstimator, bare).__sklearn_clone__()
-        fresh.graph = self.graph  # frozen, and too large to be copied for every fold
-        return fresh
+    def _count(self, graph: Graph) -> int:
+        return graph.num_nodes
 
-    def fit(self: Some, X: Any = None, y: Any = None, validation: Any = None) -> Some:
-        """Learn the labels of some nodes; no label of any other node is seen.
+    def _rows(self, X: Any, graph: Graph) -> Tensor:
+        return node_rows(X, graph)
 
-        Args:
-            X: Node numbers, or node ids as words where the graph has ``node_ids``. None: all nodes.
-            y: A label for each of them. Without X and y, those of the graph.
-            validation: ``(X, y)`` of the nodes for early stopping. Without it, the share
-                ``validation_fraction`` of X is used.
-        """
-        settings, graph = self._settings(), self._graph(None)
-        if X is None and y is None:
-            X, y = _labelled(graph)
-        parts = given_parts(X, y, validation)
-        nodes = [node_rows(X, graph) for X, _ in parts]
-        for rows, (_, labels), where in zip(nodes, parts, ("X", "validation"), strict=False):
-            check_lengths(len(rows), labels, where)
-        every = torch.cat(nodes)
-        _check_once(every)
-        target = self._target_of(parts)
+    def _known(self, graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+        return _labelled(graph)
+
+    def _problem(
+        self, graph: Graph, task: Task, truth: Tensor, split: Split, settings: Settings
+    ) -> Problem:
         # Labels come from y alone: those that the graph may have are not even looked at.
-        truth = target.task.unknown_truth(graph.num_nodes).to(target.truth.dtype)
-        truth[every] = target.truth.reshape(len(every), *truth.shape[1:])
-        known = torch.zeros(graph.num_nodes, dtype=torch.bool)
-        known[target.task.labelled_rows(truth)] = True
-        train, *stop = (rows[known[rows]].sort().values for rows in nodes)
-        seed = settings.training.seed
-        split = self._split(target, train, stop[0] if stop else None, truth, seed)
         bare = replace(graph, y=None, class_names=None)
-        problem, _ = node_problem(bare, target.task, truth, split, settings)
-        return self._fit_problem(problem, target)
-
-    def _graph(self, other: Any) -> Graph:
-        graph = self.graph if other is None else other
-        if isinstance(graph, Graph):
-            return graph
-        what = "missing" if graph is None else f"a {type(graph).__name__}"
-        raise EdgewiseError(
-            f"graph is {what}; give an edgewise.Graph (from_pyg, from_networkx and from_scipy make "
-            f"one): {type(self).__name__}(graph=graph)"
-        )
+        return node_problem(bare, task, truth, split, settings)[0]
 
     def _predicted(self, X: Any, graph: Any) -> np.ndarray:
         return self._prediction(X, graph).mean
@@ -111,7 +79,7 @@ class NodeClassifier(Classifier, NodeEstimator):
     """
 
     def _target(self, y: np.ndarray, names: tuple[str, ...]) -> Target:
-        return class_target(_one_label_each(y), names)
+        return class_target(one_label_each(y), names)
 
     def predict(self, X: Any = None, graph: Any = None) -> np.ndarray:
         """The likeliest class of each node of X, or of all.
@@ -146,7 +114,7 @@ class NodeRegressor(Regressor, NodeEstimator):
     """
 
     def _target(self, y: np.ndarray, names: tuple[str, ...]) -> Target:
-        return replace(value_target(_one_label_each(y), names), y_ndim=y.ndim)
+        return replace(value_target(one_label_each(y), names), y_ndim=y.ndim)
 
     def predict(self, X: Any = None, graph: Any = None) -> np.ndarray:
         """The value of each node of X, or of all; arguments as in :class:`NodeClassifier`."""
@@ -186,17 +154,7 @@ def node_rows(X: Any, graph: Graph) -> Tensor:
         if unknown:
             raise EdgewiseError(f"the graph has no node called {preview(unknown)}; check X")
         return torch.tensor([place[name] for name in nodes.tolist()])
-    if nodes.dtype.kind not in "iu":
-        raise EdgewiseError(
-            f"X holds {nodes.dtype}; give node numbers, whole and from 0, or node ids as words"
-        )
-    outside = nodes[(nodes < 0) | (nodes >= graph.num_nodes)].tolist()
-    if outside:
-        raise EdgewiseError(
-            f"X names node(s) {preview(outside)}, but the graph has the nodes 0 to "
-            f"{graph.num_nodes - 1}"
-        )
-    return torch.from_numpy(nodes.astype(np.int64))
+    return number_rows(nodes, graph.num_nodes, "node", "or node ids as words")
 
 
 def _labelled(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
@@ -208,21 +166,3 @@ def _labelled(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     labels = y if graph.class_names is None else np.array(graph.class_names)[y]
     (rows,) = np.nonzero(known)
     return rows, labels[rows]
-
-
-def _one_label_each(y: np.ndarray) -> np.ndarray:
-    if y.ndim == 2 and y.shape[1] != 1:
-        raise EdgewiseError(
-            f"y has {y.shape[1]} columns, but nodes have one target; fit one model for each"
-        )
-    return y.reshape(-1)
-
-
-def _check_once(rows: Tensor) -> None:
-    found, count = rows.unique(return_counts=True)
-    if len(found) < len(rows):
-        twice = preview(found[count > 1].tolist())
-        raise EdgewiseError(
-            f"node(s) {twice} are given more than once; name each node once, for training or for "
-            "validation"
-        )

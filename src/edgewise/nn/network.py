@@ -102,8 +102,8 @@ class ChannelNetwork(Network):
         layer_class = LAYERS[s.layer]
         self.edge_encoder: nn.Linear | None = None
         if layer_class.has_edge_state:
-            self.edge_encoder = nn.Linear(width, s.channels or s.hidden)
-            width = s.channels or s.hidden
+            self.edge_encoder = nn.Linear(width, s.gates)
+            width = s.gates
         self.blocks = nn.ModuleList()
         is_head = s.head == "layer"
         build = layer_class.build

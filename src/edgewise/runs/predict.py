@@ -49,8 +49,8 @@ def predict(
     if out is not None:
         source.check_not_written(out, "--out")
         check_not_own(Path(out), "--out")
-    if not data and model.unit.sees_labels(model.settings):
-        # Which labels may be seen is the split's to say, so the data are opened as for training.
+    if not data and model.unit.needs_split(model.settings):
+        # Which labels and edges may be seen is the split's to say.
         problem = reopen(open_run(folder).on(device), progress).problem
         prediction = model.predict(problem.data)
         columns = model.task.compared_columns(prediction, problem.truth.numpy())

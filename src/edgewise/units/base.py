@@ -175,8 +175,8 @@ class Unit:
         """The name of each row of a table of predictions."""
         return cells[self.id_column]
 
-    def sees_labels(self, settings: Settings) -> bool:
-        """Whether rows are predicted from labels of others, so that the split tells which."""
+    def needs_split(self, settings: Settings) -> bool:
+        """Whether what rows are predicted from depends on the split of a run."""
         return False
 
     def rows_of_file(self, problem: Problem, rows: Tensor) -> Tensor:

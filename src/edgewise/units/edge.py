@@ -22,7 +22,6 @@ from edgewise.data.splits import Split, load_split
 from edgewise.data.tables import Table
 from edgewise.data.times import read_times, split_by_time, stretch_starts
 from edgewise.graphs.edge_rows import EdgeRows, edge_name, query_width
-from edgewise.graphs.graph import Graph
 from edgewise.graphs.incident import port_numbers
 from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.nn.readouts import EdgeReadout
@@ -180,8 +179,8 @@ class EdgeUnit(Unit):
     def row_names(self, cells: Mapping[str, Sequence[str]]) -> Sequence[str]:
         return [edge_name(*ends) for ends in zip(cells["source"], cells["target"], strict=True)]
 
-    def sees_labels(self, settings: Settings) -> bool:
-        return settings.model.label_messages
+    def needs_split(self, settings: Settings) -> bool:
+        return settings.model.label_messages or bool(settings.split.time_column)
 
     def rows_of_file(self, problem: Problem, rows: Tensor) -> Tensor:
         assert isinstance(problem.data, EdgeRows)
@@ -383,10 +382,3 @@ def _time_notes(time: str, settings: Settings) -> list[str]:
 
 
 EDGE = EdgeUnit()
-
-
-def graph_edges(graph: Graph) -> ReadEdges:
-    """Edges of a graph that is there already, for estimators."""
-    from edgewise.data.graph_reader import TableNotes
-
-    return ReadEdges(graph, torch.arange(graph.num_edges), None, None, TableNotes(0, 0, {}, 0))

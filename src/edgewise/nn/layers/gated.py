@@ -109,7 +109,7 @@ class GatedChannelConv(Layer):
 
     @classmethod
     def build(cls, shape: LayerShape, settings: ModelSettings) -> "GatedChannelConv":
-        channels = None if shape.is_head else settings.channels or None
+        channels = None if shape.is_head else settings.gates
         layer = cls(
             *(shape.in_channels, shape.out_channels, shape.edge_channels, settings.normalize),
             channels=channels,
