@@ -1,7 +1,7 @@
 """One run of each kind of task, with its report."""
 
 import pytest
-from small_runs import KINDS, made, make_molecules, make_nodes
+from small_runs import KINDS, made, make_edges, make_molecules, make_nodes
 
 from edgewise.runs.report import write_report
 
@@ -11,7 +11,9 @@ def runs(tmp_path_factory):
     """One run of each kind, with the report that follows its training."""
     root = tmp_path_factory.mktemp("runs")
     found = {"nodes": made(root / "nodes", make_nodes(root / "graph"), command="a <command>")}
-    for kind in KINDS[1:]:
+    places = make_edges(root / "ends")
+    found["edges"] = made(root / "edges", places, unit="edge", label_messages=True)
+    for kind in KINDS[2:]:
         places = make_molecules(root / f"{kind}-data", kind)
         target = ("a",) if kind == "classification" else ("a", "b<")
         members = 2 if kind == "regression" else 1

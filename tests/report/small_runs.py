@@ -13,7 +13,7 @@ SMILES = [
     "CCS", "COC", "CC#N", "C1CCCCC1", "CCBr", "CC(N)=O", "OCCO", "c1ccsc1", "CCF", "CNC", "CC=O",
     "CCCO", "CCCN", "C1CC1",
 ]  # fmt: skip
-KINDS = ("nodes", "classification", "multilabel", "regression")
+KINDS = ("nodes", "edges", "classification", "multilabel", "regression")
 
 
 def write_csv(path, header, rows):
@@ -22,9 +22,9 @@ def write_csv(path, header, rows):
     return str(path)
 
 
-def made(folder, places, *, stop=lambda: False, command="edgewise train", **settings):
+def made(folder, places, *, stop=lambda: False, command="edgewise train", unit="", **settings):
     """A run of a few epochs, its data, and what training gave."""
-    source = find_source(places)
+    source = find_source(places, unit)
     unit, resolved = resolve(source, "default", {"epochs": 3, "hidden": 3, "seed": 1, **settings})
     opened = unit.open(source, resolved)
     run = start_run(folder, source, opened.problem.settings, "default", command)
@@ -39,6 +39,15 @@ def make_nodes(folder):
     edges = [(f"<i>{i}</i>", f"<i>{(i + 3) % 30}</i>") for i in range(30)]
     write_csv(folder / "edges.csv", ("source", "target"), edges)
     return [str(folder)]
+
+
+def make_edges(folder):
+    """Forty edges between ten nodes with hostile names, of three classes."""
+    folder.mkdir()
+    name = [f"<i>{i}</i>{HOSTILE[i % 3]}" for i in range(10)]
+    rows = [(name[i % 10], name[i * 7 % 9], i % 5, HOSTILE[i % 3]) for i in range(40)]
+    header = ("source", "target", "amount", "label")
+    return [write_csv(folder / "edges.csv", header, rows)]
 
 
 def make_molecules(folder, kind):

@@ -42,6 +42,7 @@ def test_it_is_whole_html(runs, kind):
 
 SECTIONS = {
     "nodes": ("Confusion matrix", "Each class", "ROC curve", "Calibration", "Balance"),
+    "edges": ("Confusion matrix", "Each class", "edges of its source", "between both"),
     "classification": ("Confusion matrix", "Each class", "ROC curve", "Calibration", "Balance"),
     "multilabel": ("Labels", "average precision", "ROC curve", "Calibration", "Balance"),
     "regression": (

@@ -10,6 +10,7 @@ from edgewise.core.registries import UNITS
 from edgewise.data.sources import MoleculeFileSource
 from edgewise.report.unit_views import (
     UNIT_VIEWS,
+    EdgeView,
     GraphView,
     MoleculeView,
     NodeView,
@@ -42,7 +43,7 @@ def test_the_views_have_the_same_methods():
 
 def test_every_unit_names_its_view():
     found = {name: type(unit_view(UNITS[name].error_view)) for name in UNITS}
-    assert found == {"node": NodeView, "graph": GraphView}
+    assert found == {"node": NodeView, "edge": EdgeView, "graph": GraphView}
 
 
 def test_molecules_have_a_view_of_their_own():
@@ -81,6 +82,18 @@ def test_values_of_nodes_are_columns_of_numbers_and_targets_are_named():
     table = NodeView().error_content([error], [facts], IDS, TRUTH, problem())["table"]
     assert list(table.header) == ["node", "target", "observed", "predicted", "error"]
     assert (table.words, table.rows[0][:2]) == (2, ["n1", "size"])
+
+
+def test_edges_come_with_both_ends_and_the_edges_around_them():
+    error = wrong_class(1, 0, 1)
+    ids = [f"{IDS[i]} -> {IDS[j]}" for i, j in EDGES]
+    table = EdgeView().error_content([error], [FACTS], ids, TRUTH, problem())["table"]
+    ends = EDGES[1]
+    around = [sum(end in edge for edge in EDGES) for end in ends]
+    both = sum(ends[0] in edge and ends[1] in edge for edge in EDGES)
+    assert table.rows == [[ids[1], "a", "b", "90 %", *map(str, (*around, both))]]
+    without = EdgeView().error_content([error], [FACTS], ids, TRUTH, None)["table"]
+    assert list(without.header) == ["edge", "true", "predicted", "probability"]
 
 
 def test_molecules_are_drawn_where_they_can_be_read():

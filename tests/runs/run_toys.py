@@ -10,6 +10,7 @@ SETTINGS = {"hidden": 4, "epochs": 12, "patience": 12}
 SMILES = (
     *("CCO", "CCN", "CCCl", "c1ccccc1", "CC(=O)O", "CCCC", "C1CCCCC1", "c1ccncc1", "CC#N", "CBr"),
 )
+EDGES = {"predict": "edges", "target": "amount"}  # of the same folder as nodes
 # The package has a function of the same name.
 TRAIN_MODULE = import_module("edgewise.runs.train")
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 from commands import forking
-from run_toys import SETTINGS, TRAIN_MODULE, files_of, stopping_after
+from run_toys import EDGES, SETTINGS, TRAIN_MODULE, files_of, stopping_after
 from safetensors.torch import load_file, save_file
 
 from edgewise import runs
@@ -24,14 +24,16 @@ from edgewise.units.base import resolve
 
 
 @pytest.mark.slow
-def test_a_run_that_is_stopped_keeps_the_best_so_far_and_can_go_on(graph_folder, tmp_path):
-    whole = runs.train(str(graph_folder), tmp_path / "whole", ensemble=2, **SETTINGS)
+@pytest.mark.parametrize("more", [{}, {**EDGES, "label_messages": True}], ids=["nodes", "edges"])
+def test_a_run_that_is_stopped_keeps_the_best_so_far_and_can_go_on(graph_folder, tmp_path, more):
+    settings = {**SETTINGS, **more}
+    whole = runs.train(str(graph_folder), tmp_path / "whole", ensemble=2, **settings)
     run = runs.train(
         str(graph_folder),
         tmp_path / "run",
         ensemble=2,
         **stopping_after(5),
-        **SETTINGS,
+        **settings,
     )
     assert not run.finished
     assert run.metrics["epochs"] == [5]
@@ -136,12 +138,14 @@ def train_slowly(folder, told):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["nodes", "molecules", "graphs"])
+@pytest.mark.parametrize("kind", ["nodes", "edges", "molecules", "graphs"])
 def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(kind, request, tmp_path):
-    places = {"nodes": "graph_folder", "molecules": "molecule_file", "graphs": "graph_tables"}
-    data = str(request.getfixturevalue(places[kind]))
-    target = {"target": "shape"} if kind == "graphs" else {}
-    settings = {**SETTINGS, **target, "layer": "attention", "ensemble": 2, "dropout": 0.3}
+    places = {"molecules": "molecule_file", "graphs": "graph_tables"}
+    data = str(request.getfixturevalue(places.get(kind, "graph_folder")))
+    settings = {**SETTINGS, "layer": "attention", "ensemble": 2, "dropout": 0.3}
+    settings |= {"edges": {**EDGES, "label_messages": True}, "graphs": {"target": "shape"}}.get(
+        kind, {}
+    )
     whole = runs.train(data, tmp_path / "whole", **settings)
     source = find_source([data])
     _, resolved = resolve(source, "default", settings)

@@ -8,7 +8,7 @@ import shutil
 import pytest
 import torch
 from commands import python
-from run_toys import SETTINGS, rows_of
+from run_toys import EDGES, SETTINGS, rows_of
 from safetensors.torch import load_file, save_file
 
 from edgewise import runs
@@ -26,12 +26,12 @@ runs.predict(sys.argv[1], sys.argv[2:3], sys.argv[3])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["nodes", "molecules"])
+@pytest.mark.parametrize("kind", ["nodes", "edges", "molecules"])
 def test_a_saved_model_predicts_the_same_bits_in_a_new_process(
     kind, graph_folder, molecule_file, tmp_path
 ):
-    data = str(graph_folder if kind == "nodes" else molecule_file)
-    run = runs.train(data, tmp_path / "run", **SETTINGS)
+    data = str(molecule_file if kind == "molecules" else graph_folder)
+    run = runs.train(data, tmp_path / "run", **SETTINGS, **(EDGES if kind == "edges" else {}))
     runs.predict(run.folder, [data], tmp_path / "here.csv")
     done = python(PREDICT, run.folder, data, tmp_path / "there.csv")
     assert done.returncode == 0, done.stderr
@@ -41,7 +41,7 @@ def test_a_saved_model_predicts_the_same_bits_in_a_new_process(
         if row.get("error"):
             continue
         name = row.get("id") or str(number)
-        column = "p_a" if kind == "nodes" else "logp_predicted"
+        column = {"nodes": "p_a", "edges": "amount_predicted"}.get(kind, "logp_predicted")
         assert float(row[column]) == pytest.approx(float(trained[name][column]), rel=1e-5)
 
 

@@ -7,15 +7,17 @@ import pytest
 
 from edgewise.core.presets import PRESETS, make_settings
 from edgewise.core.settings import SETTINGS, ModelSettings
-from edgewise.data.sources import MoleculeFileSource, TablesSource
+from edgewise.data.sources import EdgeTableSource, MoleculeFileSource, TablesSource
 from edgewise.tasks.classification import Classification
 from edgewise.tuning.space import SPACE, Range
+from edgewise.units.edge import EDGE
 from edgewise.units.graph import GRAPH
 from edgewise.units.node import NODE
 
 TASK = Classification(("y",), ("a", "b"))
 KINDS = {
     "nodes": (NODE, TablesSource(("nodes.csv", "edges.csv"))),
+    "edges": (EDGE, EdgeTableSource(("edges.csv",))),
     "molecules": (GRAPH, MoleculeFileSource(("molecules.csv",))),
 }
 

@@ -1,4 +1,4 @@
-"""The same columns ask for the same task, whether rows are nodes or molecules."""
+"""The same columns ask for the same task, whether rows are nodes, edges or molecules."""
 
 import math
 from itertools import pairwise
@@ -33,6 +33,10 @@ def opened(unit, folder, **columns):
         rows = [f"{s},{line}" for s, line in zip(SMILES, lines, strict=True)]
         (folder / "m.csv").write_text("\n".join([f"smiles,{head}", *rows]))
         source = find_source([str(folder / "m.csv")])
+    elif unit == "edge":
+        rows = [f"{s},{SMILES[0]},{line}" for s, line in zip(SMILES, lines, strict=True)]
+        (folder / "e.csv").write_text("\n".join([f"source,target,{head}", *rows]))
+        source = find_source([str(folder / "e.csv")], unit)
     else:
         rows = [f"{s},{line}" for s, line in zip(SMILES, lines, strict=True)]
         (folder / "nodes.csv").write_text("\n".join([f"id,{head}", *rows]))
@@ -43,7 +47,7 @@ def opened(unit, folder, **columns):
     return found.open(source, settings).problem
 
 
-@pytest.mark.parametrize("unit", ["node", "graph"])
+@pytest.mark.parametrize("unit", ["node", "edge", "graph"])
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_column_asks_for_its_task(unit, column, tmp_path):
     values, task = COLUMNS[column]
@@ -53,7 +57,7 @@ def test_a_column_asks_for_its_task(unit, column, tmp_path):
     assert torch.equal(problem.task.known(problem.truth).reshape(-1), known)
 
 
-@pytest.mark.parametrize("unit", ["node", "graph"])
+@pytest.mark.parametrize("unit", ["node", "edge", "graph"])
 def test_several_columns_are_labels_if_all_are_zeros_and_ones_else_values(unit, tmp_path):
     labels, values = COLUMNS["zeros and ones"][0], COLUMNS["values"][0]
     assert opened(unit, tmp_path, a=labels, b=labels[::-1]).task.name == "multilabel"

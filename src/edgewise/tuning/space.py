@@ -41,6 +41,8 @@ class Searched:
 
     def holds(self, source: Source, unit: Unit, task: Task) -> bool:
         """Whether the setting means something for these data, whatever the layer."""
+        if self.name in unit.not_searched:
+            return False
         owners = {"source": source.settings, "unit": unit.settings, "task": task.settings}
         owner = SETTINGS[self.name].metadata["of"]
         return owner not in owners or self.name in owners[owner]

@@ -93,6 +93,7 @@ class Unit:
     plural: ClassVar[str]
     estimator: ClassVar[str]  # how the names of its estimators begin
     settings: ClassVar[frozenset[str]]  # those that are this unit's to take
+    not_searched: ClassVar[frozenset[str]] = frozenset()  # settings that edgewise tune leaves alone
     id_column: ClassVar[str] = "id"  # of a table of predictions, that names the rows
     error_view: ClassVar[str] = "nodes"  # how the report shows single rows
     encoder_file: ClassVar[str]  # where what was learnt about the columns is saved

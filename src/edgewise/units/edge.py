@@ -43,6 +43,7 @@ class EdgeUnit(Unit):
         {"head", "batch_size", "time_column", "label_messages", "label_columns", "ports"}
         | {"incident"}
     )
+    not_searched = frozenset({"layer", "batch_size"})  # edge states, of a whole graph
     id_column, error_view = "row", "edges"
     encoder_file = "reader.json"
 
