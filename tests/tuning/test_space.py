@@ -30,6 +30,7 @@ def test_every_draw_is_settings_that_a_model_can_be_built_from(kind, preset):
     base = make_settings(unit.name, preset, implied=source.implied)
     # What only one layer has is not searched, and neither is the layer.
     kept = {"layer", "normalize", "adapt"} if base.model.normalize == "none" else set()
+    kept |= {"adapt"} if "layer" in unit.not_searched else set()
     space = [searched for searched in SPACE if searched.holds(source, unit, TASK)]
     seen = set()
     for _ in range(60):

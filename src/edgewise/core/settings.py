@@ -46,13 +46,13 @@ class _Part:
 class DataSettings(_Part):
     """How data are read."""
 
+    task: str = _setting(
+        "auto", "task, if it is not the one guessed from the target", choices=Choices(TASKS, "auto")
+    )
     predict: str = _setting(
         "auto",
         "what a row of predictions is, if it is not what the data are usually used for",
         choices=Choices(UNITS, "auto", ending="s"),
-    )
-    task: str = _setting(
-        "auto", "task, if it is not the one guessed from the target", choices=Choices(TASKS, "auto")
     )
     target: tuple[str, ...] = _setting((), "column to predict, may be repeated", of="source")
     smiles_column: str = _setting(
