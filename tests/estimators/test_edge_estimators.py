@@ -10,8 +10,8 @@ from toys import QUICK, bits
 from edgewise import EdgeClassifier, EdgeRegressor, MultiGraph, NodeClassifier
 from edgewise.core.errors import EdgewiseError
 
-EDGES = np.arange(80)
-LEARN = {"epochs": 40, "hidden": 16, "dropout": 0.0, "learning_rate": 0.01}
+EDGES = np.arange(300)
+LEARN = {"epochs": 60, "hidden": 16, "dropout": 0.0, "learning_rate": 0.01}
 
 
 @pytest.fixture(scope="module")
@@ -29,16 +29,16 @@ def size(payments):
 
 
 def test_edges_are_classified(payments, size):
-    model = EdgeClassifier(graph=payments, **LEARN).fit(EDGES[:60], size[:60])
-    assert model.score(EDGES[60:], size[60:]) >= 0.9
+    model = EdgeClassifier(graph=payments, **LEARN).fit(EDGES[:200], size[:200])
+    assert model.score(EDGES[200:], size[200:]) >= 0.9
     assert model.predict_proba([61, 62]).shape == (2, 2)
     assert list(model.classes_) == ["large", "small"]
 
 
 def test_edges_get_values(payments):
     value = payments.edge_attr[:, 0].numpy() * 3
-    model = EdgeRegressor(graph=payments, **LEARN).fit(EDGES[:60], value[:60])
-    assert model.score(EDGES[60:], value[60:]) > 0.8
+    model = EdgeRegressor(graph=payments, **LEARN).fit(EDGES[:200], value[:200])
+    assert model.score(EDGES[200:], value[200:]) > 0.8
     assert model.predict([1, 2]).shape == (2,)
 
 
@@ -85,7 +85,7 @@ def test_another_graph_with_the_same_columns_is_predicted(payments, size):
 @pytest.mark.parametrize(
     ("X", "y", "sentence"),
     [
-        ([80], ["a"], r"X names edge\(s\) \[80\], but the graph has the edges 0 to 79"),
+        ([300], ["a"], r"X names edge\(s\) \[300\], but the graph has the edges 0 to 299"),
         ([0.5], ["a"], "give edge numbers, whole and from 0"),
         ([[0, 1]], ["a"], "give edge numbers, columns of edge_index"),
         ([1, 1], ["a", "b"], r"edge\(s\) \[1\] are given more than once"),

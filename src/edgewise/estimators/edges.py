@@ -19,6 +19,7 @@ from edgewise.estimators.parameters import setting_parameters
 from edgewise.estimators.targets import Target, class_target, settled, value_target
 from edgewise.graphs.edge_rows import EdgeRows
 from edgewise.graphs.graph import Graph, single_precision
+from edgewise.graphs.incident import port_numbers
 from edgewise.tasks.base import Prediction, Task
 from edgewise.units.base import Problem
 from edgewise.units.edge import edge_problem, edge_rows
@@ -57,7 +58,9 @@ class EdgeEstimator(RowsOfGraph):
     def _problem(
         self, graph: Graph, task: Task, truth: Tensor, split: Split, settings: Settings
     ) -> Problem:
-        problem = edge_problem(_read(graph), task, truth, split, settings)
+        numbered = settings.model.ports and bool(_ports(graph, settings).any())
+        read = _read(graph, settings, ports=numbered)
+        problem = edge_problem(read, task, truth, split, settings)
         assert isinstance(problem.data, EdgeRows)
         self.rows_, self.graph_ = problem.data, graph
         return problem
@@ -77,7 +80,9 @@ class EdgeEstimator(RowsOfGraph):
                     "which another graph or a saved estimator does not have; fit on this graph"
                 )
             truth = model.task.unknown_truth(where.num_edges)
-            data = edge_rows(_read(where), model.task, truth, model.settings)
+            numbered = model.settings.model.ports and model.channels > where.num_channels
+            read = _read(where, model.settings, ports=numbered)
+            data = edge_rows(read, model.task, truth, model.settings)
         return model.predict(data).of_rows(edge_numbers(X, where).numpy())
 
 
@@ -151,7 +156,16 @@ def edge_numbers(X: Any, graph: Graph) -> Tensor:
     return number_rows(settled(edges, "the edges in X"), graph.num_edges, "edge")
 
 
-def _read(graph: Graph) -> ReadEdges:
+def _ports(graph: Graph, settings: Settings) -> Tensor:
+    directed = settings.model.directed
+    return port_numbers(graph.edge_index, graph.num_nodes, directed=directed)
+
+
+def _read(graph: Graph, settings: Settings, *, ports: bool) -> ReadEdges:
     """The edges of a graph as if they had been read from a table."""
     bare = replace(single_precision(graph), y=None, class_names=None)
+    if ports:
+        number = _ports(graph, settings).float().log1p().unsqueeze(1)
+        numbered = torch.cat([bare.channels, number], dim=1)
+        bare = replace(bare, edge_attr=numbered, channel_names=None)
     return ReadEdges(bare, torch.arange(bare.num_edges), None, None, TableNotes(0, 0, {}, 0))
