@@ -72,7 +72,7 @@ def files_of_the_docs(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.dataset
-@pytest.mark.parametrize("name", ["data", "estimators", "report", "uncertainty"])
+@pytest.mark.parametrize("name", ["data", "edges", "estimators", "report", "uncertainty"])
 def test_the_code_of_a_page_runs_and_prints_its_comments(name, files_of_the_docs, capsys):
     blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / f"{name}.md").read_text(), re.M | re.S)
     namespace: dict[str, object] = {}

@@ -11,7 +11,9 @@ pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.parametrize("name", ["02_your_own_graph.py", "03_molecules.py", "networkx_graphs.py"])
+@pytest.mark.parametrize(
+    "name", ["02_your_own_graph.py", "03_molecules.py", "05_payments.py", "06_networkx_graphs.py"]
+)
 def test_an_example_prints_what_its_comments_say(name):
     path = EXAMPLES / name
     done = python(path.read_text())

@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, NotRegistered
@@ -15,7 +17,7 @@ from edgewise.core.manifest import check_listed, check_manifest, write_manifest
 from edgewise.core.registries import UNITS
 from edgewise.core.schema import Maybe, read_json
 from edgewise.core.settings import Settings, load_settings
-from edgewise.graphs.batch import Batches, computed_rows
+from edgewise.graphs.batch import Batch, Batches, computed_rows
 from edgewise.nn.network import Network
 from edgewise.tasks.base import Prediction, Task, load_task
 from edgewise.tasks.conformal import calibrated
@@ -90,7 +92,7 @@ class Predictor:
         outputs = []
         for model in self.members:
             model.to(batches.device).eval()
-            found = computed_rows(batches, rows, lambda b, model=model: self.task.decode(model(b)))
+            found = computed_rows(batches, rows, partial(self._decoded, model))
             found = torch.zeros(0, self.task.width) if found is None else found
             outputs.append(found.cpu().double().numpy())
         every = np.stack(outputs)
@@ -106,6 +108,9 @@ class Predictor:
         coverage = problem.settings.training.coverage
         found = calibrated(self.task, raw, problem.truth.numpy(), problem.split, coverage)
         return replace(self, conformal=found.conformal), found
+
+    def _decoded(self, model: Network, batch: Batch) -> Tensor:
+        return self.task.decode(model(batch))
 
     @torch.no_grad()
     def embeddings(self, data: Any, rows: np.ndarray | None = None) -> np.ndarray:
