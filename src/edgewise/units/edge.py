@@ -25,7 +25,7 @@ from edgewise.graphs.edge_rows import EdgeRows, edge_name, query_width
 from edgewise.graphs.incident import port_numbers
 from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.nn.readouts import EdgeReadout
-from edgewise.tasks.base import Columns, Task
+from edgewise.tasks.base import Columns, Prediction, Task
 from edgewise.tasks.reading import find_task
 from edgewise.units.base import Opened, Predicted, Predicts, Problem, Show, Tell, Unit, known_rows
 from edgewise.units.edge_notices import edge_columns_line, edge_row_notices
@@ -116,7 +116,7 @@ class EdgeUnit(Unit):
         smiles_column: str = "",
         progress: Show | None = None,
         tell: Tell = lambda _: None,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[Prediction, np.ndarray]:
         data, truth, _ = self._read(model, source, tell)
         if truth is None:
             raise EdgewiseError(
@@ -124,7 +124,7 @@ class EdgeUnit(Unit):
             )
         if isinstance(truth, EdgewiseError):
             raise truth
-        return model.predict(data).mean, truth.numpy()
+        return model.predict(data), truth.numpy()
 
     def _read(
         self, model: Predicts, source: Source, tell: Tell
