@@ -59,7 +59,7 @@ def test_what_the_data_imply_gives_way_to_what_is_given():
 
 
 def test_an_unknown_preset_is_a_sentence():
-    with pytest.raises(EdgewiseError, match="no preset 'best'; choose one of default, paper"):
+    with pytest.raises(EdgewiseError, match="no preset 'best'; choose one of default, fast, paper"):
         make_settings("node", "best")
 
 

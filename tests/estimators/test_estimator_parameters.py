@@ -70,7 +70,7 @@ def test_the_repr_shows_what_was_changed(graph):
         ({"layer": "magic"}, "layer = 'magic' is unknown; choose one of conv, attention"),
         ({"heads": 2}, "[heads] does not apply here: the layer is gated"),
         ({"device": "tpu"}, "the device 'tpu' is unavailable here; choose one of"),
-        ({"preset": "best"}, "there is no preset 'best'; choose one of default, paper"),
+        ({"preset": "best"}, "there is no preset 'best'; choose one of default, fast, paper"),
         ({"directed": True}, "[directed] does not apply here: this is a MoleculeRegressor"),
         ({"weighted": True}, "[weighted] does not apply here: this is regression of [y]"),
         ({"validation_fraction": 1.5}, "validation_fraction = 1.5 is not a share"),

@@ -8,7 +8,6 @@ from edgewise.core.settings import Settings
 
 # Chosen on the validation edges of Bitcoin OTC, see benchmarks/versus_edges.py.
 _EDGES: dict[str, Any] = {
-    "incident": True,
     "layer": "gated",
     "normalize": "row",
     "depth": 2,
@@ -94,7 +93,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "node": {},
         # Of which the paper has none.
-        "edge": {"head": "linear", "batch_size": 65536, "incident": True},
+        "edge": {"head": "linear", "batch_size": 65536},
         "graph": {
             **_GRAPHS,
             "hidden": 16,
@@ -108,7 +107,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 # Where another layer is asked for than the preset's own.
-_OTHER_LAYERS = {"graph": _SMALL_NETWORK}
+_OTHER_LAYERS = {"graph": _SMALL_NETWORK, "edge": {**_EDGES, "layer": "conv"}}
 
 
 def make_settings(

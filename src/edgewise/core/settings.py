@@ -242,9 +242,12 @@ class ModelSettings(_Part):
     )
     incident: bool = _setting(
         False,
-        "add what its edges have to the input of each node: on nodes their summed channels (needs "
-        "encoder = linear), on edges their number and mean channels",
+        "add the channels of its edges, summed up, to the input of each node; needs encoder = "
+        "linear",
         of="unit",
+    )
+    incident_means: bool = _setting(
+        True, "number of incident edges and means of their channels as node features", of="unit"
     )
     regime: str = _setting(
         "given",

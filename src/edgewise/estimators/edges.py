@@ -98,6 +98,7 @@ class EdgeClassifier(Classifier, EdgeEstimator):
     Attributes: ``classes_``, sorted; ``history_``, the epochs of the first model; ``fitted_``.
 
     Example:
+        >>> from edgewise import MultiGraph
         >>> pays = torch.tensor([[0, 1, 0, 1], [1, 0, 1, 0]])
         >>> graph = MultiGraph(torch.ones(2, 1), pays, torch.tensor([[9.0], [8.0], [1.0], [2.0]]))
         >>> model = EdgeClassifier(graph=graph, epochs=40, dropout=0.0, validation_fraction=0)

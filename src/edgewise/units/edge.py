@@ -41,7 +41,7 @@ class EdgeUnit(Unit):
     name, plural, estimator = "edge", "edges", "Edge"
     settings = frozenset(
         {"head", "batch_size", "time_column", "label_messages", "label_columns", "ports"}
-        | {"incident"}
+        | {"incident_means"}
     )
     not_searched = frozenset({"layer", "batch_size"})  # edge states, of a whole graph
     id_column, error_view = "row", "edges"
@@ -240,7 +240,7 @@ def edge_rows(
         time=None if times is None else torch.from_numpy(times),
         starts=None if times is None else stretch_starts(times, split),
         directed=model.directed,
-        incident=model.incident,
+        incident=model.incident_means,
         rows=read.rows,
         device=find_device(settings.training.device),
     )
