@@ -183,6 +183,11 @@ def table(path: Path, planned: list[tuple[str, Any, dict[str, Any]]]) -> str:
     return "\n".join(lines)
 
 
+def known_table(path: Path = RESULTS) -> str:
+    """The answers of every question that was asked with the preset of today."""
+    return table(path, list(jobs(list(QUESTIONS), list(SPLITS), 5, {})))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--questions", nargs="+", default=list(QUESTIONS), choices=list(QUESTIONS))

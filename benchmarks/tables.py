@@ -1,4 +1,4 @@
-"""Write the tables of README.md, docs/reproduction.md and docs/reliability.md from the results.
+"""Write the tables of README.md and of the pages in docs/ from the results.
 
     python benchmarks/tables.py
     python benchmarks/tables.py --check  # write nothing; fail where a table is not up to date
@@ -13,6 +13,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import search_default
+import versus_chemprop
 from readings import OURS, known
 
 from edgewise.nn.network import VARIANTS
@@ -128,6 +130,15 @@ def attack_table() -> str:
     return "\n".join(lines)
 
 
+def gated_table() -> str:
+    result = json.loads((RESULTS / "gated_speed.json").read_text())
+    lines = ["| normalisation | part | ours / PyG | aim |", "|---|---|---:|---:|"]
+    for name, ratio in result["ratios"].items():
+        normalize, part = name.split(", ")
+        lines.append(f"| {normalize} | {part} | {ratio:.2f} | {result['aim']:.2f} |")
+    return "\n".join(lines)
+
+
 def network_sizes() -> dict[str, Size]:
     """The sizes of the citation networks as they were last counted."""
     return {name: tuple(size) for name, size in json.loads(SIZES.read_text()).items()}
@@ -160,6 +171,11 @@ def documents(runs: Path) -> dict[Path, dict[str, str]]:
             "readings": readings_table(runs),
         },
         ROOT / "docs" / "reliability.md": {"attack": attack_table()},
+        ROOT / "docs" / "defaults.md": {
+            "versus-chemprop": versus_chemprop.table(runs / "versus_chemprop.jsonl"),
+            "search": search_default.known_table(runs / "search_default.jsonl"),
+            "gated-speed": gated_table(),
+        },
     }
 
 

@@ -1,5 +1,7 @@
 """Kernel regression on descriptors has its share in predictions where validation rows say so."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -99,18 +101,23 @@ def test_the_weight_of_a_blend_is_that_of_the_lowest_squared_error():
 
 
 def test_a_model_with_descriptors_predicts_the_same_after_it_was_saved(tmp_path):
-    model = trained(problem_of(Regression(("size",)), SIZE.astype(np.float32)))
+    problem = problem_of(Regression(("size",)), SIZE.astype(np.float32))
+    model = make_predictor(problem, tuple(fit_member(problem, k).trainer.model for k in range(2)))
     assert model.stack is not None
     assert 0 < model.stack.weight <= 1
-    predicted = model.predict(SMILES).mean
-    model.save(tmp_path)
-    assert_allclose(load_model(tmp_path).predict(SMILES).mean, predicted, rtol=1e-6)
-    networks = make_predictor(problem_of(Regression(("size",)), SIZE.astype(np.float32),
-                                         descriptors="none"), model.members)  # fmt: skip
-    assert networks.stack is None
+    predicted, networks = model.predict(SMILES), replace(model, stack=None).predict(SMILES)
     w = model.stack.weight
-    expected = (1 - w) * networks.predict(SMILES).mean + w * model.stack.predict(SMILES)
-    assert_allclose(predicted, expected, rtol=1e-6)
+    expected = (1 - w) * networks.mean + w * model.stack.predict(SMILES)
+    assert_allclose(predicted.mean, expected, rtol=1e-6)
+    assert_allclose(predicted.deviation, networks.deviation)
+    model.save(tmp_path)
+    assert_allclose(load_model(tmp_path).predict(SMILES).mean, predicted.mean, rtol=1e-6)
+
+
+def test_descriptors_are_left_out_where_the_settings_say_so():
+    truth = SIZE.astype(np.float32)
+    assert trained(problem_of(Regression(("size",)), truth, descriptors="none")).stack is None
+    assert trained(problem_of(Regression(("size",)), truth, layer="conv")).stack is None
 
 
 def test_descriptors_that_are_gone_or_changed_are_refused(tmp_path):

@@ -157,8 +157,10 @@ def _summary(console: Console, run: "Run") -> None:
         if value is not None
     ]
     best = ", ".join(str(number) for number in metrics["best_epochs"])
+    share = metrics.get("descriptors_weight")
+    described = "" if share is None else f"weight of descriptors {share:.2f}; "
     console.tell(
         f"{'; '.join(shown) or f'{name} is not defined on validation and test'}; "
-        f"best epoch {best} of {max(metrics['epochs'])}; {metrics['seconds']:.1f} s"
+        f"best epoch {best} of {max(metrics['epochs'])}; {described}{metrics['seconds']:.1f} s"
     )
     console.tell(f"{run.folder / 'report.html'} shows more")

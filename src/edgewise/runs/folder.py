@@ -23,7 +23,7 @@ FORMAT = "edgewise run 2"
 _NUMBER = (float, None)
 _METRICS = {
     **{"finished": bool, "headline": str, "lower_is_better": bool, "seconds": float},
-    **{"epochs": [int], "best_epochs": [int]},
+    **{"epochs": [int], "best_epochs": [int], "descriptors_weight": Maybe(float)},
     **{part: {str: (*_NUMBER, {str: {str: _NUMBER}})} for part in ("train", "validation", "test")},
 }
 _RECIPE = {
@@ -35,8 +35,8 @@ _RECIPE = {
 _MARKS = ("recipe.json", MANIFEST)  # of the folder of a run or a saved model
 _OWN = frozenset(
     {"predictions.csv", "history.csv", "invalid.csv", "splits.json", "metrics.json", *_MARKS}
-    | {"model.json", "model.safetensors", "reader.json", "featurizer.json", "report.html"}
-    | {"training-fingerprints.safetensors"}
+    | {"model.json", "model.safetensors", "reader.json", "featurizer.json", "stack.safetensors"}
+    | {"training-fingerprints.safetensors", "report.html"}
 )
 _KINDS_0_1 = {unit: kind for kind, unit in UNITS_0_1.items()}
 

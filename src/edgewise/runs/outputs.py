@@ -53,6 +53,7 @@ def write_outputs(
         "epochs": [len(fitting.history) for fitting in fittings],
         "best_epochs": [fitting.best.number for fitting in fittings if fitting.best],
         "seconds": round(seconds, 3),
+        **({} if model.stack is None else {"descriptors_weight": model.stack.weight}),
         **{
             name: judged(task, prediction, truth, rows)
             for name, rows in ((n, part.numpy()) for n, part in problem.split.parts().items())

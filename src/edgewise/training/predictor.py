@@ -98,8 +98,9 @@ class Predictor:
         every = np.stack(outputs)
         mean, deviation = every.mean(axis=0), every.std(axis=0) if len(every) > 1 else None
         if self.stack is not None:
+            # The deviation stays that of the networks: a large share of something that is always
+            # the same would make them look certain.
             mean = self.stack.blend(mean, batches.ids)
-            deviation = None if deviation is None else (1 - self.stack.weight) * deviation
         return Prediction(mean, deviation, self.conformal)
 
     def calibrated(self, problem: Problem) -> tuple["Predictor", Prediction]:
