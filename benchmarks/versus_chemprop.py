@@ -186,8 +186,8 @@ def compete(job: dict[str, Any], work: Path, program: Path | None) -> dict[str, 
 
 
 def _value(line: dict[str, str], target: str) -> float:
-    """The prediction of a target: its own column at chemprop, one of these two at Edgewise."""
-    names = (target, f"{target}_prediction", f"{target}_probability", "prediction", "probability")
+    """The prediction of a target: chemprop's column has its name, ours says what it is."""
+    names = (target, f"{target}_predicted", f"{target}_probability")
     return float(next(line[name] for name in names if name in line))
 
 
