@@ -112,7 +112,7 @@ def test_a_node_regression_can_overfit():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layer", ["conv", "attention"])
+@pytest.mark.parametrize("layer", ["conv", "attention", "gated"])
 def test_a_regression_of_several_targets_with_gaps_can_overfit(layer):
     truth = torch.stack([torch.linspace(-3, 5, 20), torch.linspace(900, 1000, 20).flip(0)], dim=1)
     truth[::3, 0] = math.nan
@@ -135,6 +135,19 @@ def test_a_classification_of_molecules_can_overfit():
     truth = torch.tensor([0 if "c" in s else 1 if "O" in s else 2 for s in SMILES])
     problem = molecules(Classification(("x",), ("a", "b", "c")), truth, **OVERFIT)
     assert metrics(problem)["accuracy"] == 1
+
+
+@pytest.mark.parametrize(("norm", "batches"), [("batch", [9, 9]), ("none", [9, 9, 2])])
+def test_batch_norm_does_not_learn_from_a_last_batch_of_few_rows(norm, batches, monkeypatch):
+    truth = torch.arange(20.0)[:, None]
+    trainer = make_trainer(molecules(Regression(("a",)), truth, norm=norm, batch_size=9))
+    seen = []
+    step = trainer._step
+    monkeypatch.setattr(trainer, "_step", lambda out, y: (seen.append(len(y)), step(out, y))[1])
+    assert trainer.train_epoch(1) > 0
+    assert seen == batches
+    trainer = make_trainer(molecules(Regression(("a",)), truth, norm=norm, batch_size=999))
+    assert trainer.train_epoch(1) > 0  # the only batch counts, however small
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -77,7 +77,9 @@ def _numbers(molecule: Any) -> list[Any]:
     surfaces = [value for name in _SURFACES for value in getattr(rdMolDescriptors, name)(molecule)]
     return [
         *(getattr(rdMolDescriptors, name)(molecule) for name in _NUMBERS),
-        *rdMolDescriptors.CalcCrippenDescriptors(molecule, includeHs=False),  # logP and refractivity
+        *rdMolDescriptors.CalcCrippenDescriptors(
+            molecule, includeHs=False
+        ),  # logP and refractivity
         *(molecule.GetNumHeavyAtoms(), Chem.GetFormalCharge(molecule)),
         *surfaces,
     ]
