@@ -3,12 +3,16 @@
 import json
 import shutil
 
+import networkx
 import pytest
+import torch
 from commands import edgewise
 from run_toys import SETTINGS, files_of, rows_of, stopping_after
+from torch_geometric.data import Data
 
 from edgewise import runs
 from edgewise.core.errors import EdgewiseError
+from edgewise.data import sources
 from edgewise.data.sources import find_source
 from edgewise.training import load_model
 from edgewise.units.base import resolve
@@ -172,3 +176,31 @@ def test_the_commands_take_three_tables(graph_tables, tmp_path):
     told = edgewise("predict", "b", *places, cwd=tmp_path)
     assert told.returncode == 2
     assert "edges.csv:2: the edge from '0' to '99' is one of graph 'g0'" in told.stderr
+
+
+@pytest.mark.parametrize("kind", ["pyg", "networkx"])
+def test_a_list_of_graphs_that_is_registered_is_trained_on_by_name(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "OWN_DATASETS", {})
+    sizes = [4 + number % 5 for number in range(30)]
+
+    def ring(size):
+        if kind == "networkx":
+            return networkx.cycle_graph(size, networkx.DiGraph)
+        nodes = torch.arange(size)
+        pairs = torch.stack([nodes, (nodes + 1) % size])
+        return Data(x=torch.ones(size, 1), edge_index=pairs, y=torch.tensor([size + 0.5]))
+
+    def load():
+        graphs = [ring(size) for size in sizes]
+        if kind == "networkx":
+            for graph, size in zip(graphs, sizes, strict=True):
+                graph.graph["y"] = size + 0.5
+        return graphs
+
+    sources.register_dataset("mine", load, unit="graph")
+    run = runs.train("mine", tmp_path / "run", **stopping_after(2), **SETTINGS)
+    runs.resume(run.folder)
+    assert run.finished
+    assert runs.evaluate(run.folder)["test"] == run.metrics["test"]
+    assert runs.predict(run.folder, (), tmp_path / "out.csv") == (30, 0)
+    assert [row["y"] for row in rows_of(tmp_path / "out.csv")] == [f"{s}.5" for s in sizes]

@@ -1,5 +1,6 @@
 """Whole graphs that Python code hands over: NetworkX graphs, PyG data, or Edgewise's own."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,13 +9,17 @@ import numpy as np
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import DataSettings, Settings
+from edgewise.data.graph_rows import GraphRows, InvalidRow, Progress
 from edgewise.data.graph_set_tables import PlacedGraphs
 from edgewise.data.networkx_graphs import tables_of_graphs
 from edgewise.data.splits import Split
+from edgewise.data.tables import Table, table_from_columns
 from edgewise.graphs.channels import is_symmetric
 from edgewise.graphs.graph import Graph
 from edgewise.graphs.graph_set import GraphSet, graph_set
 from edgewise.graphs.interop import from_pyg
+
+_NAME, _Y = "graph", "y"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +62,66 @@ class ReadyGraphs:
         self, encoder: Any, targets: Mapping[str, np.ndarray], parts: Mapping[str, np.ndarray]
     ) -> list[str]:
         return []
+
+
+@dataclass(frozen=True, eq=False)
+class ReadyRows:
+    """A row for each ready graph, with its targets."""
+
+    table: Table
+    graphs: ReadyGraphs
+    targets: tuple[str, ...]
+
+    named_by, may_be_invalid = "the names of graphs", False
+
+    def other_columns(self) -> list[str]:
+        return [name for name in self.table.columns if name != _NAME]
+
+    def structures(
+        self, *, on_invalid: str = "error", progress: Progress | None = None
+    ) -> tuple[ReadyGraphs, tuple[InvalidRow, ...]]:
+        return self.graphs, ()
+
+
+def rows_in_memory(graphs: Iterable[Any], settings: DataSettings, where: str) -> GraphRows:
+    """Graphs with targets: the ``y`` of PyG data, the attributes of NetworkX graphs.
+
+    Args:
+        graphs: See :func:`graphs_in_memory`.
+        settings: How columns are called.
+        where: What they are, for messages.
+    """
+    items = list(graphs)
+    found = graphs_in_memory(items, settings, where)
+    if isinstance(found, PlacedGraphs):
+        return found.tables
+    labels = [getattr(item, "y", None) for item in items]
+    columns = [[] if y is None else np.asarray(y).reshape(-1).tolist() for y in labels]
+    width = max(map(len, columns))
+    if not width or any(len(column) not in (0, width) for column in columns):
+        raise EdgewiseError(
+            f"{where}: the graphs have no y, or some of different lengths; give each graph its own"
+        )
+    names = [_Y] if width == 1 else [f"{_Y}{number}" for number in range(width)]
+    cells = {n: [c[i] if c else None for c in columns] for i, n in enumerate(names)}
+    table = table_from_columns({_NAME: found.graphs.ids, **cells}, where)
+    return ReadyRows(table, found, tuple(names))
+
+
+def checksum_of(graphs: Iterable[Any]) -> str:
+    """SHA-256 of all that graphs in memory hold."""
+    digest = hashlib.sha256()
+    for item in graphs:
+        if _is_networkx(item):
+            parts = (item.graph, list(item.nodes(data=True)), list(item.edges(data=True)))
+            digest.update(repr((item.is_directed(), *parts)).encode())
+            continue
+        for name in ("x", "edge_index", "edge_attr", "edge_weight", "y"):
+            tensor = getattr(item, name, None)
+            if tensor is not None:
+                digest.update(f"{name}{tuple(tensor.shape)}".encode())
+                digest.update(tensor.detach().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def graphs_in_memory(

@@ -17,7 +17,8 @@ from edgewise.data.catalogue import CATALOGUE
 from edgewise.data.citation import load_citation
 from edgewise.data.graph_files import load_graph, read_folder, read_graphml
 from edgewise.data.graph_rows import GraphRows, GraphStretch
-from edgewise.data.graph_sources import GRAPH_FORMS, graph_folder, graph_tables
+from edgewise.data.graph_sources import GRAPH_COLUMNS, GRAPH_FORMS, graph_folder, graph_tables
+from edgewise.data.graphs_in_memory import checksum_of, rows_in_memory
 from edgewise.data.heterophilous import UNDIRECTED, load_heterophilous
 from edgewise.data.molecule_rows import MoleculeRows, stream_molecules
 from edgewise.data.molecule_tables import molecule_table, read_molecules, read_named
@@ -184,7 +185,8 @@ def register_dataset(
         name: What ``edgewise train NAME`` is to find.
         load: Called when the data are needed, once. For the unit ``node`` it gives a
             :class:`~edgewise.Graph` with ``y``; for ``graph`` a dictionary of columns, one of which
-            is called ``smiles``. Without it, a decorator for such a function is returned.
+            is called ``smiles``, or a list of graphs: PyG data with ``y``, or NetworkX graphs whose
+            attributes are the targets. Without it, a decorator for such a function is returned.
         unit: What a row is.
         summary: A line for ``edgewise datasets``.
     """
@@ -256,14 +258,36 @@ class OwnMoleculesSource(_Own):
         return MoleculeRows(molecule_table(table, smiles=settings.smiles_column, usual=usual))
 
 
+class OwnGraphsSource(_Own):
+    """Whole graphs that the user registered."""
+
+    form, described, unit = "own graphs", "a list of graphs with columns of their own", "graph"
+    settings = GRAPH_COLUMNS
+
+    def checksum(self) -> str:
+        return checksum_of(self._load())
+
+    def read_graphs(self, settings: DataSettings, usual: str = "") -> GraphRows:
+        return rows_in_memory(self._load(), settings, self.places[0])
+
+
+def _own_graphs(places: tuple[str, ...]) -> Source:
+    """Molecules are a dictionary of columns; graphs are a list."""
+    found = OWN_DATASETS[places[0]].load()
+    return (OwnMoleculesSource if isinstance(found, Mapping) else OwnGraphsSource)(places)
+
+
 _ALL: tuple[type[Source], ...] = (
     *(CitationSource, MoleculesSource, GraphFileSource, GraphmlSource, TablesSource),
-    *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource),
+    *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource, OwnGraphsSource),
     *(HeterophilousSource, EdgeTableSource, RatingsSource),
     *GRAPH_FORMS,
 )
 FORMS: dict[str, type[Source]] = {source.form: source for source in _ALL}
-_OWN_UNITS = {"node": OwnGraphSource, "graph": OwnMoleculesSource}
+_OWN_UNITS: dict[str, Callable[[tuple[str, ...]], Source]] = {
+    "node": OwnGraphSource,
+    "graph": _own_graphs,
+}
 # What a single table holds, by the unit that is asked for; molecules unless it is asked.
 _ONE_TABLE: dict[str, type[Source]] = {"edge": EdgeTableSource}
 
