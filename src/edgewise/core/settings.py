@@ -437,6 +437,25 @@ def refuse_foreign(given: Collection[str], owner: str, takes: Collection[str], w
         )
 
 
+def without_foreign(
+    settings: Settings, owner: str, takes: Collection[str], kept: Collection[str]
+) -> Settings:
+    """The settings with those of a preset that do not hold at their defaults.
+
+    Args:
+        settings: With what a preset says.
+        owner: One of :data:`OWNERS`.
+        takes: What it takes, of the settings that it decides about.
+        kept: Names of settings that somebody set, or that follow from the data.
+    """
+    foreign = {
+        name: one.default
+        for name, one in SETTINGS.items()
+        if one.metadata["of"] == owner and name not in takes and name not in kept
+    }
+    return settings.changed(**foreign)
+
+
 def _checked(one: "Field[Any]", value: Any) -> Any:
     """The value in the field's type, or a sentence."""
     limits, wanted = one.metadata, cast(Any, one.type)

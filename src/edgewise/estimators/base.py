@@ -18,7 +18,7 @@ from edgewise.core.files import inside, write_atomically
 from edgewise.core.presets import make_settings
 from edgewise.core.registries import LAYERS, UNITS
 from edgewise.core.schema import Maybe, read_json
-from edgewise.core.settings import Settings, refuse_foreign
+from edgewise.core.settings import Settings, refuse_foreign, without_foreign
 from edgewise.data.splits import Split, random_split
 from edgewise.estimators.parameters import PARAMETERS, plain
 from edgewise.estimators.targets import (
@@ -75,6 +75,8 @@ class Estimator(BaseEstimator):
         given = {name: value for name, value in given.items() if value is not None}
         implied = self._implied if implied is None else implied
         settings = make_settings(self._unit, str(self.preset), implied=implied, **given)
+        kept = {*given, *implied}
+        settings = without_foreign(settings, "source", self._source_settings, kept)
         unit, layer = UNITS[self._unit], settings.model.layer
         name = type(self).__name__
         refuse_foreign(given, "source", self._source_settings, f"this is a {name}")

@@ -13,7 +13,7 @@ from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.presets import make_settings
 from edgewise.core.registries import LAYERS, UNITS
-from edgewise.core.settings import SETTINGS, Settings, refuse_foreign
+from edgewise.core.settings import Settings, refuse_foreign, without_foreign
 from edgewise.data.graph_rows import InvalidRow
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split
@@ -202,32 +202,22 @@ def resolve(
         certain: False leaves settings that do not apply alone.
         also: Settings from a file that says them all; ``given`` win, and none is refused.
     """
-    said_all = {**(also or {}), **given}
-    unit: Unit = UNITS[source.unit_for(str(said_all.get("predict", "auto")))]
-    settings = make_settings(unit.name, preset, implied=source.implied, **said_all)
-    settings = settings.changed(**_unfounded(source, said_all))
+    said = {**(also or {}), **given}
+    unit: Unit = UNITS[source.unit_for(str(said.get("predict", "auto")))]
+    settings = make_settings(unit.name, preset, implied=source.implied, **said)
+    kept = {*said, *source.implied}
+    settings = without_foreign(settings, "source", source.settings, kept)
     if certain:
         layer = LAYERS[settings.model.layer]
         name = settings.model.layer
         # A file that says them all also says what follows from the data.
-        said = [k for k, v in given.items() if k not in source.implied or v != source.implied[k]]
-        refuse_foreign(said, "source", source.settings, f"{source} is {source.described}")
+        own = [k for k, v in given.items() if k not in source.implied or v != source.implied[k]]
+        refuse_foreign(own, "source", source.settings, f"{source} is {source.described}")
         refuse_foreign(given, "unit", unit.settings, f"what is predicted are {unit.plural}")
         refuse_foreign(given, "layer", layer.settings, f"the layer {name} does not take it")
         # Which task it is may only be known when the data are read.
     find_device(settings.training.device)
     return unit, settings
-
-
-def _unfounded(source: Source, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that a preset may make but that these data do not have, as they are by default."""
-    default = Settings().flat()
-    return {
-        name: default[name]
-        for name, setting in SETTINGS.items()
-        if setting.metadata["of"] == "source"
-        and name not in {*source.settings, *source.implied, *said}
-    }
 
 
 def known_rows(split: Split, task: Task, truth: Tensor) -> Split:
