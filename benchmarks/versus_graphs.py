@@ -247,7 +247,7 @@ TIMED: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def speed(names: list[str], epochs: int = 4) -> None:
+def speed(names: list[str], epochs: int = 3) -> None:
     """Training epochs of both sides in turn, so that a busy moment of the machine meets both."""
     for name in names:
         own = {
