@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import DataSettings
 from edgewise.data.graph_files import TABLE_ENDINGS, table_in_folder
 from edgewise.data.graph_rows import GraphRows
@@ -117,17 +116,6 @@ def graph_folder(place: str) -> Source | None:
     if graphml_files(place):
         return GraphmlFolderSource((place,))
     return TUFolderSource((place,)) if tu_files(place) else None
-
-
-def graph_tables(places: Sequence[str]) -> Source:
-    """The source of three tables."""
-    absent = [place for place in places if not Path(place).is_file()]
-    if absent:
-        raise EdgewiseError(
-            f"{preview(absent)} is not a file; give a table of graphs, one of nodes and one of "
-            "edges, in this order"
-        )
-    return GraphTablesSource(tuple(places))
 
 
 GRAPH_FORMS: tuple[type[Source], ...] = (

@@ -17,7 +17,12 @@ from edgewise.data.catalogue import CATALOGUE
 from edgewise.data.citation import load_citation
 from edgewise.data.graph_files import load_graph, read_folder, read_graphml
 from edgewise.data.graph_rows import GraphRows, GraphStretch
-from edgewise.data.graph_sources import GRAPH_COLUMNS, GRAPH_FORMS, graph_folder, graph_tables
+from edgewise.data.graph_sources import (
+    GRAPH_COLUMNS,
+    GRAPH_FORMS,
+    GraphTablesSource,
+    graph_folder,
+)
 from edgewise.data.graphs_in_memory import checksum_of, rows_in_memory
 from edgewise.data.heterophilous import UNDIRECTED, load_heterophilous
 from edgewise.data.molecule_rows import MoleculeRows, stream_molecules
@@ -307,7 +312,13 @@ def find_source(places: Sequence[str], unit: str = "") -> Source:
                 )
         return TablesSource(tuple(places))
     if len(places) == 3:
-        return graph_tables(places)
+        absent = [place for place in places if not _is(place, Path.is_file)]
+        if absent:
+            raise EdgewiseError(
+                f"{absent[0]} is not a file; give a table of graphs, one of nodes and one of "
+                "edges, in this order"
+            )
+        return GraphTablesSource(tuple(places))
     if len(places) != 1:
         raise EdgewiseError(
             f"data come from one place, two or three, not from {preview(list(places))}; give a "
@@ -321,7 +332,7 @@ def find_source(places: Sequence[str], unit: str = "") -> Source:
         return FORMS[CATALOGUE[place].kind]((place,))
     path = Path(place)
     if _is(place, Path.is_dir):
-        return graph_folder(place) or FolderSource((place,))
+        return _folder_source(place)
     if _is(place, Path.is_file):
         # A pickle is no graph either, but the reader of graphs says what to do with it.
         graphs = dict.fromkeys((".safetensors", ".pt", ".pth", ".pkl", ".pickle"), GraphFileSource)
@@ -333,6 +344,15 @@ def find_source(places: Sequence[str], unit: str = "") -> Source:
         "is a folder with nodes.csv and edges.csv or those two files (many graphs have a "
         "graphs.csv, too), molecules are one file, and so are edges with --predict edges"
     )
+
+
+def _folder_source(place: str) -> Source:
+    try:
+        return graph_folder(place) or FolderSource((place,))
+    except OSError as error:
+        raise EdgewiseError(
+            f"{place} cannot be read ({error.strerror}); check its permissions"
+        ) from error
 
 
 def _is(place: str, kind: Callable[[Path], bool]) -> bool:
