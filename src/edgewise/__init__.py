@@ -59,6 +59,7 @@ _HOME = {
     "EdgeRegressor": "estimators",
     "GraphClassifier": "estimators",
     "GraphRegressor": "estimators",
+    "LinkPredictor": "estimators",
     "MoleculeClassifier": "estimators",
     "MoleculeRegressor": "estimators",
     "NodeClassifier": "estimators",

@@ -26,7 +26,7 @@ FACTS = [("true", "a"), ("predicted", "b"), ("probability", "90 %")]
 
 def problem():
     graph = SimpleNamespace(edge_index=torch.tensor(EDGES).T)
-    return SimpleNamespace(data=SimpleNamespace(graph=graph))
+    return SimpleNamespace(data=SimpleNamespace(graph=graph, pairs=graph.edge_index))
 
 
 def wrong_class(row, true, predicted):
@@ -43,7 +43,7 @@ def test_the_views_have_the_same_methods():
 
 def test_every_unit_names_its_view():
     found = {name: type(unit_view(UNITS[name].error_view)) for name in UNITS}
-    assert found == {"node": NodeView, "edge": EdgeView, "graph": GraphView}
+    assert found == {"node": NodeView, "edge": EdgeView, "link": EdgeView, "graph": GraphView}
 
 
 def test_molecules_have_a_view_of_their_own():

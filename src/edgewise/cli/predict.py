@@ -46,6 +46,15 @@ def predict(
             "the Tanimoto similarity"
         ),
     ] = True,
+    pairs: Annotated[
+        Path | None, typer.Option(help="links: table of the pairs of nodes to score")
+    ] = None,
+    top: Annotated[
+        int, typer.Option(help="links: so many of the likeliest links of each node", min=0)
+    ] = 0,
+    ids: Annotated[
+        Path | None, typer.Option("--for", help="links: table of the nodes that --top is for")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
 ) -> None:
     """Predict every row, in order; one that cannot be read gets the reason in its column error."""
@@ -63,6 +72,9 @@ def predict(
             device=device,
             raw_cells=raw_cells,
             distance=distance,
+            pairs=pairs,
+            top=top,
+            ids=ids,
             tell=_to_nobody if quiet else _aside,
         )
     left = f"; {bad} rows could not be read, see the column error" if bad else ""

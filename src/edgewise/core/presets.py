@@ -25,6 +25,13 @@ _EDGES: dict[str, Any] = {
     "patience": 30,
     "batch_size": 65536,
 }
+_LINKS: dict[str, Any] = {
+    **{name: value for name, value in _EDGES.items() if name != "batch_size"},
+    "split": "0.8,0.1,0.1",
+    "dropout": 0.3,
+    "epochs": 100,
+    "patience": 20,
+}
 _GRAPHS: dict[str, Any] = {"split": "molecules", "head": "linear"}
 # Of the networks of the paper on whole graphs: what suits them better than the paper's own.
 _SMALL_NETWORK: dict[str, Any] = {
@@ -88,12 +95,18 @@ PORTFOLIO: dict[str, dict[str, dict[str, Any]]] = {
     }
 }
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "default": {"node": {"regime": "auto"}, "edge": _EDGES, "graph": _DEEP_NETWORK},
-    "fast": {"node": {}, "edge": _EDGES, "graph": _SMALL_NETWORK},
+    "default": {
+        "node": {"regime": "auto"},
+        "edge": _EDGES,
+        "link": _LINKS,
+        "graph": _DEEP_NETWORK,
+    },
+    "fast": {"node": {}, "edge": _EDGES, "link": _LINKS, "graph": _SMALL_NETWORK},
     "paper": {
         "node": {},
         # Of which the paper has none.
         "edge": {"head": "linear", "batch_size": 65536},
+        "link": {"head": "linear"},
         "graph": {
             **_GRAPHS,
             "hidden": 16,
@@ -107,7 +120,11 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 # Where another layer is asked for than the preset's own.
-_OTHER_LAYERS = {"graph": _SMALL_NETWORK, "edge": {**_EDGES, "layer": "conv"}}
+_OTHER_LAYERS = {
+    "edge": {**_EDGES, "layer": "conv"},
+    "link": {**_LINKS, "layer": "conv"},
+    "graph": _SMALL_NETWORK,
+}
 
 
 def make_settings(

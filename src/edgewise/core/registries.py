@@ -12,6 +12,7 @@ UNITS: Registry[Any] = Registry(
     {
         "node": "edgewise.units.node:NODE",
         "edge": "edgewise.units.edge:EDGE",
+        "link": "edgewise.units.link:LINK",
         "graph": "edgewise.units.graph:GRAPH",
     },
 )
@@ -22,6 +23,7 @@ TASKS: Registry[Any] = Registry(
         "multilabel": "edgewise.tasks.multilabel:Multilabel",
         "classification": "edgewise.tasks.classification:Classification",
         "regression": "edgewise.tasks.regression:Regression",
+        "link": "edgewise.tasks.link:Link",
     },
     known_as="name",
 )

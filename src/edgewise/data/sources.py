@@ -45,6 +45,7 @@ class CitationSource(NamedSource):
     """A citation network by name."""
 
     form, described = "citation", "a citation network with features and classes of its own"
+    others = ("link",)
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
         graph, found = load_citation(self.places[0])
@@ -78,7 +79,7 @@ class MoleculesSource(NamedSource):
 class GraphFileSource(Source):
     """A graph as safetensors."""
 
-    form, described = "graph", "a ready graph without columns"
+    form, described, others = "graph", "a ready graph without columns", ("link",)
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
         return GraphInput(load_graph(self.places[0]), label="y")
@@ -87,7 +88,7 @@ class GraphFileSource(Source):
 class GraphmlSource(Source):
     """A graph as GraphML."""
 
-    form, described, others = "graphml", "a GraphML file", ("edge",)
+    form, described, others = "graphml", "a GraphML file", ("edge", "link")
     settings = COLUMNS | DIRECTION
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
@@ -98,7 +99,8 @@ class GraphmlSource(Source):
 class TablesSource(Source):
     """A table of nodes and one of edges."""
 
-    form, described, others = "tables", "a table of nodes and a table of edges", ("edge",)
+    form, described = "tables", "a table of nodes and a table of edges"
+    others = ("edge", "link")
     settings, count = COLUMNS | DIRECTION | TEXT, 2
 
     @property
@@ -134,7 +136,7 @@ class FolderSource(TablesSource):
 class EdgeTableSource(Source):
     """A table of edges alone, whose nodes are what it names."""
 
-    form, described, unit = "edges", "a table of edges", "edge"
+    form, described, unit, others = "edges", "a table of edges", "edge", ("link",)
     settings = (COLUMNS - {"id_column"}) | {"directed"} | TEXT
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
@@ -227,7 +229,7 @@ class _Own(NamedSource):
 class OwnGraphSource(_Own):
     """A graph that the user registered."""
 
-    form, described = "own graph", "a ready graph without columns"
+    form, described, others = "own graph", "a ready graph without columns", ("link",)
 
     def checksum(self) -> str:
         graph: Graph = self._load()
@@ -294,7 +296,7 @@ _OWN_UNITS: dict[str, Callable[[tuple[str, ...]], Source]] = {
     "graph": _own_graphs,
 }
 # What a single table holds, by the unit that is asked for; molecules unless it is asked.
-_ONE_TABLE: dict[str, type[Source]] = {"edge": EdgeTableSource}
+_ONE_TABLE: dict[str, type[Source]] = {"edge": EdgeTableSource, "link": EdgeTableSource}
 
 
 def find_source(places: Sequence[str], unit: str = "") -> Source:

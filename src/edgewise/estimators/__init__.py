@@ -2,6 +2,7 @@
 
 from edgewise.estimators.edges import EdgeClassifier, EdgeRegressor
 from edgewise.estimators.graphs import GraphClassifier, GraphRegressor
+from edgewise.estimators.links import LinkPredictor
 from edgewise.estimators.molecules import MoleculeClassifier, MoleculeRegressor
 from edgewise.estimators.nodes import NodeClassifier, NodeRegressor
 
@@ -10,6 +11,7 @@ __all__ = [
     "EdgeRegressor",
     "GraphClassifier",
     "GraphRegressor",
+    "LinkPredictor",
     "MoleculeClassifier",
     "MoleculeRegressor",
     "NodeClassifier",

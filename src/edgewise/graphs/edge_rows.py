@@ -77,6 +77,11 @@ class EdgeRows:
         """Channels of an edge; one of them says whether its label is seen."""
         return self.graph.num_channels + (1 + self.num_labels if self.num_labels else 0)
 
+    @property
+    def pairs(self) -> Tensor:
+        """The two nodes of each row."""
+        return self.graph.edge_index
+
     @cached_property
     def ends(self) -> tuple[list[str], list[str]]:
         """The names of the two nodes of each edge."""

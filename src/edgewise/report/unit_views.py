@@ -73,10 +73,10 @@ class EdgeView:
         if problem is not None:
             header += ["edges of its source", "of its target", "between both"]
             source, target = problem.data.graph.edge_index.numpy()
+            pairs = problem.data.pairs.numpy()
             for row, error in zip(rows, errors, strict=True):
                 at_source, at_target = (
-                    (source == end) | (target == end)
-                    for end in (source[error.row], target[error.row])
+                    (source == end) | (target == end) for end in pairs[:, error.row]
                 )
                 counts = at_source.sum(), at_target.sum(), (at_source & at_target).sum()
                 row += [f"{int(n):,}" for n in counts]

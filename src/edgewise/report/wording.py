@@ -22,6 +22,10 @@ METRICS = {
     "rmse": "RMSE",
     "mae": "MAE",
     "r2": "R²",
+    "mrr": "mean reciprocal rank",
+    "hits_at_1": "hits at 1",
+    "hits_at_3": "hits at 3",
+    "hits_at_10": "hits at 10",
     "rows": "rows",
     "positives": "positives",
 }

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from edgewise.data.tables import read_table
 from edgewise.runs.folder import check_not_own, open_run, reopen
 from edgewise.runs.new_data import model_and_data
 from edgewise.runs.table_writer import table_writer
@@ -21,6 +22,9 @@ def predict(
     device: str = "",
     raw_cells: bool = False,
     distance: bool = True,
+    pairs: str | Path | None = None,
+    top: int = 0,
+    ids: str | Path | None = None,
     tell: Tell = lambda _: None,
 ) -> tuple[int, int]:
     """Predict rows, and write them in their order.
@@ -37,6 +41,9 @@ def predict(
         raw_cells: Write text as it is; without it, text that a spreadsheet would run as a formula
             gets a single quote in front.
         distance: For molecules, say how far each is from those of training.
+        pairs: Table of pairs of nodes that a model of links is to score.
+        top: How many of the likeliest links of each node it is to give.
+        ids: Table of the nodes in question; without it all.
         tell: Called with what was changed in reading the tables of a graph, and with why its
             labels, where it has any, do not stand beside the predictions.
 
@@ -49,6 +56,14 @@ def predict(
     if out is not None:
         source.check_not_written(out, "--out")
         check_not_own(Path(out), "--out")
+    if pairs is not None or top:
+        tables = [None if one is None else read_table(one) for one in (pairs, ids)]
+        good = 0
+        with table_writer(out, raw_cells=raw_cells) as write:
+            for some in model.unit.scored(model, source, pairs=tables[0], top=top, ids=tables[1]):
+                write(some.columns)
+                good += some.good
+        return good, 0
     if not data and model.unit.needs_split(model.settings):
         # Which labels and edges may be seen is the split's to say.
         problem = reopen(open_run(folder).on(device), progress).problem

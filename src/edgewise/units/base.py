@@ -17,6 +17,7 @@ from edgewise.core.settings import Settings, refuse_foreign, without_foreign
 from edgewise.data.graph_rows import InvalidRow
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split
+from edgewise.data.tables import Table
 from edgewise.graphs.batch import Batches
 from edgewise.nn.network import Network
 from edgewise.tasks.base import Columns, Prediction, Task
@@ -119,6 +120,14 @@ class Unit:
     ) -> Iterator[Predicted]:
         """Predictions for new data, some rows at a time, in their order."""
         raise NotImplementedError
+
+    def scored(
+        self, model: Predicts, source: Source, *, pairs: Table | None, top: int, ids: Table | None
+    ) -> Iterator[Predicted]:
+        """Scores of pairs of nodes, or the likeliest partners of some nodes."""
+        raise EdgewiseError(
+            f"the model predicts {self.plural}; --pairs, --top and --for are for links"
+        )
 
     def evaluated(
         self,
