@@ -129,7 +129,7 @@ class LinkUnit(Unit):
             raise EdgewiseError(
                 f"the model was not trained on tables, so it cannot read {source}; give its graph"
             )
-        return model.encoder.read(found.nodes, found.edges).graph  # type: ignore[no-any-return]
+        return model.encoder.read(found.nodes, found.edges).graph
 
     def load_encoder(self, path: Path) -> EdgeReader | None:
         return load_edge_reader(path) if path.exists() else None
