@@ -25,7 +25,7 @@ from edgewise.graphs.link_rows import PAIR_FEATURES, LinkRows
 from edgewise.graphs.negatives import NegativeSampler
 from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.nn.readouts import EdgeReadout
-from edgewise.tasks.base import Columns
+from edgewise.tasks.base import Columns, Prediction
 from edgewise.tasks.link import Link
 from edgewise.units.base import Opened, Predicted, Predicts, Problem, Show, Tell, Unit
 from edgewise.units.splitting import drawn_split, is_file, split_seed
@@ -102,7 +102,7 @@ class LinkUnit(Unit):
         smiles_column: str = "",
         progress: Show | None = None,
         tell: Tell = lambda _: None,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[Prediction, np.ndarray]:
         raise EdgewiseError(
             "links of other data would be among what they are predicted from; train on these data"
         )
