@@ -65,7 +65,8 @@ PROBLEMS = {
     ),
     # Not batch norm: a bias before it has no gradient but rounding, which Adam makes a step of.
     "nodes, deep": lambda: of_nodes(norm="layer", encoder="linear", head="mlp", depth=3),
-    "molecules, conv": lambda: of_molecules(dropout=0.2),
+    "molecules, conv": lambda: of_molecules(layer="conv", dropout=0.2),
+    "molecules, gated": lambda: of_molecules(norm="layer", dropout=0.2),
     "molecules, attention": lambda: of_molecules(layer="attention", pooling="mean"),
     "molecules, labels": lambda: of_molecules(Multilabel(("a", "b")), weighted=True, norm="layer"),
 }

@@ -123,7 +123,7 @@ class _Plain:
 
 def read_parquet(stream: BufferedIOBase, path: str) -> dict[str, pa.ChunkedArray]:
     """The columns of a Parquet file, with their own types."""
-    table = in_parquet(path, lambda: opened_parquet(stream, path, whole=True).read())
+    table = in_parquet(path, lambda: validated(opened_parquet(stream, path, whole=True).read()))
     check_header(table.column_names, path)
     return dict(zip(table.column_names, table.columns, strict=True))
 
@@ -149,6 +149,13 @@ def opened_parquet(stream: BufferedIOBase, path: str, *, whole: bool) -> Any:
         )
     stream.seek(0)
     return parquet.ParquetFile(stream, read_dictionary=words)
+
+
+def validated(table: Any) -> Any:
+    """A table or batch whose offsets and indices lie within it: those of a damaged file may not."""
+    if table is not None:
+        table.validate(full=True)
+    return table
 
 
 def in_parquet(path: str, read: Callable[[], Any]) -> Any:

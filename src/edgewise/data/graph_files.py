@@ -2,6 +2,7 @@
 
 import io
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,7 +125,9 @@ def parse_graphml(path: str | Path) -> "networkx.Graph":
         _check_xml(stream, str(path))
         stream.seek(0)
         try:
-            graph = networkx.read_graphml(stream)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what it guesses, such as the type of a key
+                graph = networkx.read_graphml(stream)
         except EdgewiseError:
             raise
         # ParseError is a SyntaxError; the others are what networkx stumbles over.

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.data.arrow_columns import in_parquet, opened_parquet
+from edgewise.data.arrow_columns import in_parquet, opened_parquet, validated
 from edgewise.data.delimited import (
     DELIMITERS,
     Row,
@@ -96,7 +96,7 @@ def _delimited(
 def _parquet(stream: BufferedIOBase, path: str, rows: int) -> Iterator[Stretch]:
     file = in_parquet(path, lambda: opened_parquet(stream, path, whole=False))
     batches = file.iter_batches(batch_size=rows)
-    while (batch := in_parquet(path, lambda: next(batches, None))) is not None:
+    while (batch := in_parquet(path, lambda: validated(next(batches, None)))) is not None:
         names = batch.schema.names
         check_header(names, path)
         columns = {name: pa.chunked_array([batch.column(i)]) for i, name in enumerate(names)}
