@@ -33,7 +33,7 @@ class LinkPredictor(Estimator):
         (2,)
     """
 
-    _unit = "link"
+    _unit, _kind = "link", "Link"
     _source_settings = frozenset({"directed"})
     _role = "Predictor"
     graph_: Graph
