@@ -11,10 +11,10 @@ All models see the ratings of training edges, never an edge's own. `boosting` is
 HistGradientBoosting on counts, means and shares of negative ratings that both ends gave and
 received, and, as `boosting+reverse`, on the rating of the reverse edge, too. `gine` and `gat` are
 GINEConv and GATConv of PyG with edge_dim, batch norm and residuals on the same messages and node
-features as ours, and a perceptron on the pair of end states. Settings of all networks were chosen
-on validation edges of seed 100, which is not reported. A run is one line of
-benchmarks/results/versus_edges.jsonl, so the script can be stopped and continued; a line with other
-settings is not used. One thread.
+features as ours, and a perceptron on the pair of end states. Settings of Edgewise were chosen on
+validation edges of seed 100, which is not reported; the layers of PyG are trained with the same
+ones, without a search of their own. A run is one line of benchmarks/results/versus_edges.jsonl, so
+the script can be stopped and continued; a line with other settings is not used. One thread.
 """
 
 import argparse
@@ -46,7 +46,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "rating": {**_SHOWN, **_RATING},
 }
 _FAST = {"schedule": "cosine", "learning_rate": 0.005, "epochs": 40, "patience": 40}
-# Chosen on validation edges of seed 100.
+# Those of Edgewise were chosen on validation edges of seed 100.
 SETTINGS: dict[str, dict[str, Any]] = {
     "edgewise": _FAST,
     "gine": {**_FAST, "depth": 2, "hidden": 64, "dropout": 0.1},
