@@ -1,6 +1,7 @@
 """A row is an edge: parallel edges stay apart, labels do not leak, times are respected."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import edgewise as ew
 from edgewise import runs
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.registries import LAYERS
+from edgewise.data.edge_reader import load_edge_reader
 from edgewise.data.sources import find_source
 from edgewise.training.trainer import make_trainer, model_outputs
 from edgewise.units.base import resolve
@@ -245,3 +247,24 @@ def test_data_without_edges_to_predict_are_refused(tmp_path):
     problem = opened(payments(tmp_path), **FRAUD).problem
     with pytest.raises(EdgewiseError, match="predicts edges of a graph, not str"):
         problem.unit.as_data("edges", None, torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content.pop("shown"),
+        lambda content: content["tables"].update(id=5),
+        lambda content: content["tables"].pop("features"),
+        lambda content: content.update(shown=[{"kind": "Weights", "name": "a"}]),
+        lambda content: content.update(format="another"),
+    ],
+)
+def test_a_damaged_reader_is_a_sentence(tmp_path, change):
+    reader = opened(payments(tmp_path), **FRAUD).problem.encoder
+    content = reader.to_json()
+    (tmp_path / "reader.json").write_text(json.dumps(content))
+    assert load_edge_reader(tmp_path / "reader.json") == reader
+    change(content)
+    (tmp_path / "reader.json").write_text(json.dumps(content))
+    with pytest.raises(EdgewiseError, match="is not a saved reader of edges"):
+        load_edge_reader(tmp_path / "reader.json")

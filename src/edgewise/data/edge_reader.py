@@ -15,6 +15,7 @@ from edgewise.core.schema import read_json
 from edgewise.data import columns
 from edgewise.data.columns import Column
 from edgewise.data.graph_reader import (
+    READER_SHAPE,
     GraphReader,
     TableNotes,
     graph_reader_from_json,
@@ -28,7 +29,7 @@ from edgewise.graphs.incident import port_numbers
 _FORMAT = "edgewise edge reader 1"
 _SHAPE = {
     **{"format": str, "has_nodes": bool, "ports": bool, "time": str, "directed": bool},
-    "tables": {str: object},
+    "tables": READER_SHAPE,
     "shown": [{"kind": str}],
 }
 
