@@ -14,7 +14,7 @@ from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.registries import LAYERS
 from edgewise.core.settings import Settings
 from edgewise.data.edge_reader import EdgeReader, ReadEdges, implied_nodes, load_edge_reader
-from edgewise.data.graph_reader import edge_ends, node_ids
+from edgewise.data.graph_reader import TableNotes, edge_ends, node_ids
 from edgewise.data.graph_tables import learn_channel, learn_graph_reader
 from edgewise.data.molecule_splits import split_by_column
 from edgewise.data.sources import GraphInput, Source
@@ -65,7 +65,7 @@ class EdgeUnit(Unit):
         reader = _learnt_reader(found, names, settings, split)
         read = reader.read(found.nodes, edges)
         unlabelled = len(truth) - len(task.labelled_rows(truth))
-        notes += [str(replace(read.notes, unlabelled=unlabelled)), *_time_notes(time, settings)]
+        notes += [_reading_note(read.notes, unlabelled), *_time_notes(time, settings)]
         notices = edge_row_notices(found, reader, task, truth, split, times)
         truth, split = truth[read.rows], _of_rows(split, read.rows, len(truth))
         problem = edge_problem(read, task, truth, split, settings, reader)
@@ -369,6 +369,14 @@ def _learnt_reader(
         time,
         settings.model.directed,
         tuple(learn_channel(edges, name, rows) for name in shown),
+    )
+
+
+def _reading_note(notes: TableNotes, unlabelled: int) -> str:
+    cells = ", ".join(f"{count} in {name}" for name, count in notes.unseen.items()) or "none"
+    return (
+        f"{notes.dropped_edges} edges to unknown nodes dropped, empty or unseen cells: {cells}, "
+        f"{unlabelled} edges unlabelled"
     )
 
 
