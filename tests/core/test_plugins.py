@@ -156,7 +156,7 @@ def test_an_installed_module_is_a_plugin_by_its_name(plugin, monkeypatch):
         ),
         (
             "ew.register_dataset('mine', object, unit='atom')",
-            "the data set 'mine' has the unit 'atom'; choose one of node, graph",
+            "the data set 'mine' has the unit 'atom'; choose one of node, edge, graph",
         ),
         (
             "ew.register_layer('sum_of_neighbours')(object)",

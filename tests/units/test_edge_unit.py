@@ -268,3 +268,14 @@ def test_a_damaged_reader_is_a_sentence(tmp_path, change):
     (tmp_path / "reader.json").write_text(json.dumps(content))
     with pytest.raises(EdgewiseError, match="is not a saved reader of edges"):
         load_edge_reader(tmp_path / "reader.json")
+
+
+def test_edges_are_registered_as_a_data_set():
+    ew.register_dataset(
+        "calls for a test",
+        lambda: {"source": list("abca") * 8, "target": list("bcad") * 8, "y": [0, 1, 1, 0] * 8},
+        unit="edge",
+    )
+    problem = opened(["calls for a test"], split="0.5,0.25,0.25").problem
+    assert (problem.unit.name, len(problem.data)) == ("edge", 32)
+    assert problem.task.names == ("y",)

@@ -191,9 +191,10 @@ def register_dataset(
     Args:
         name: What ``edgewise train NAME`` is to find.
         load: Called when the data are needed, once. For the unit ``node`` it gives a
-            :class:`~edgewise.Graph` with ``y``; for ``graph`` a dictionary of columns, one of which
-            is called ``smiles``, or a list of graphs: PyG data with ``y``, or NetworkX graphs whose
-            attributes are the targets. Without it, a decorator for such a function is returned.
+            :class:`~edgewise.Graph` with ``y``; for ``edge`` a dictionary of the columns of edges;
+            for ``graph`` a dictionary of columns, one of which is called ``smiles``, or a list of
+            graphs: PyG data with ``y``, or NetworkX graphs whose attributes are the targets.
+            Without it, a decorator for such a function is returned.
         unit: What a row is.
         summary: A line for ``edgewise datasets``.
     """
@@ -265,6 +266,20 @@ class OwnMoleculesSource(_Own):
         return MoleculeRows(molecule_table(table, smiles=settings.smiles_column, usual=usual))
 
 
+class OwnEdgesSource(_Own):
+    """Edges that the user registered."""
+
+    form, described, unit, others = "own edges", "a table of edges", "edge", ("link",)
+    settings = (COLUMNS - {"id_column"}) | {"directed"}
+
+    def checksum(self) -> str:
+        return hashlib.sha256(repr(dict(self._load())).encode()).hexdigest()
+
+    def read_graph(self, settings: DataSettings) -> GraphInput:
+        columns = {str(name): list(values) for name, values in dict(self._load()).items()}
+        return GraphInput(edges=table_from_columns(columns, self.places[0]))
+
+
 class OwnGraphsSource(_Own):
     """Whole graphs that the user registered."""
 
@@ -287,12 +302,13 @@ def _own_graphs(places: tuple[str, ...]) -> Source:
 _ALL: tuple[type[Source], ...] = (
     *(CitationSource, MoleculesSource, GraphFileSource, GraphmlSource, TablesSource),
     *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource, OwnGraphsSource),
-    *(HeterophilousSource, EdgeTableSource, RatingsSource),
+    *(HeterophilousSource, EdgeTableSource, RatingsSource, OwnEdgesSource),
     *GRAPH_FORMS,
 )
 FORMS: dict[str, type[Source]] = {source.form: source for source in _ALL}
 _OWN_UNITS: dict[str, Callable[[tuple[str, ...]], Source]] = {
     "node": OwnGraphSource,
+    "edge": OwnEdgesSource,
     "graph": _own_graphs,
 }
 # What a single table holds, by the unit that is asked for; molecules unless it is asked.
