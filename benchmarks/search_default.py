@@ -161,22 +161,27 @@ def jobs(
 
 
 def table(path: Path, planned: list[tuple[str, Any, dict[str, Any]]]) -> str:
-    """Mean and standard deviation over the splits that are done, for each option."""
+    """The mean of each option over the splits that all options of its question have."""
     done = stored(path)
-    groups: dict[tuple[str, str, Any], list[dict[str, Any]]] = {}
+    answers: dict[tuple[str, str], dict[Any, dict[int, dict[str, Any]]]] = {}
     for question, option, job in planned:
-        found = [line for line in done if job.items() <= line.items()]
-        groups.setdefault((job["dataset"], question, option), []).extend(found)
+        for line in (line for line in done if job.items() <= line.items()):
+            options = answers.setdefault((job["dataset"], question), {})
+            options.setdefault(option, {})[job["s"]] = line
     lines = [
         f"| data | setting | value | splits | {' | '.join(WAYS)} | CPU s |",
         "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for (dataset, question, option), found in groups.items():
-        if found:
-            means = [np.mean([line.get(way, np.nan) for line in found]) for way in WAYS]
-            cost = np.mean([line["train_cpu_seconds"] for line in found])
+    for (dataset, question), options in answers.items():
+        common = set.intersection(*(set(found) for found in options.values()))
+        if len(options) == 1 or not common:
+            continue  # the preset alone is no answer
+        for option, found in options.items():
+            some = [found[split] for split in sorted(common)]
+            means = [np.mean([line.get(way, np.nan) for line in some]) for way in WAYS]
+            cost = np.mean([line["train_cpu_seconds"] for line in some])
             lines.append(
-                f"| {dataset} | {question} | {option} | {len(found)} | "
+                f"| {dataset} | {question} | {option} | {len(some)} | "
                 + " | ".join(f"{mean:.3f}" for mean in means)
                 + f" | {cost:.0f} |"
             )

@@ -44,7 +44,7 @@ _SMALL_NETWORK: dict[str, Any] = {
     "patience": 50,
     "batch_size": 32,
 }
-# Chosen by benchmarks/search_default.py; see docs/defaults.md.
+# docs/defaults.md says what chose them.
 _DEEP_NETWORK: dict[str, Any] = {
     "split": "molecules",
     "layer": "gated",
