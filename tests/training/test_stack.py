@@ -73,8 +73,10 @@ def test_each_output_learns_from_the_molecules_of_which_it_is_known():
     assert (alpha[::3, 1] == 0).all()
     assert (alpha[::3, 0] != 0).all()
     assert_allclose(alpha[:, 0], alpha[:, 2])
-    alone = fit([SMILES[row] for row in kept], truth[kept][:, [0, 2]])
+    alone = fit([SMILES[row] for row in kept], truth[kept][:, [1]])
     assert len(alone.alpha) == len(kept)
+    nothing = np.concatenate([SIZE, np.full_like(SIZE, np.nan)], axis=1)
+    assert (fit(SMILES, nothing).predict(SMILES)[:, 1] == 0).all()
 
 
 def test_values_are_learnt_from_descriptors_and_stay_within_those_seen():

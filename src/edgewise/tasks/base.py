@@ -142,9 +142,12 @@ class Task:
         """Probabilities or values, ``[rows, width]``, from the outputs of the network."""
         raise NotImplementedError
 
-    def decoded_truth(self, truth: Tensor) -> np.ndarray:
-        """What :meth:`decode` of a perfect network gives, ``[rows, width]``; NaN for unknown."""
-        return truth.numpy()
+    def decoded_truth(self, truth: Tensor) -> np.ndarray | None:
+        """What :meth:`decode` of a perfect network gives, ``[rows, width]``; NaN for unknown.
+
+        None where the task does not say: descriptors of molecules are not blended in, then.
+        """
+        return None
 
     def label_channels(self, truth: Tensor) -> Tensor:
         """The truth as non-negative channels of edges, zeros where it is not known."""
@@ -342,6 +345,9 @@ class Columnar(Task):
     def label_channels(self, truth: Tensor) -> Tensor:
         value = truth.nan_to_num(nan=0.0)
         return torch.cat([value.clamp(min=0), (-value).clamp(min=0)], dim=1)
+
+    def decoded_truth(self, truth: Tensor) -> np.ndarray | None:
+        return truth.numpy()
 
     def metrics(self, predicted: np.ndarray, truth: np.ndarray) -> Metrics:
         per_target = {}

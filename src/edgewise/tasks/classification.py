@@ -148,7 +148,7 @@ class Classification(Task):
     def decode(self, outputs: Tensor) -> Tensor:
         return outputs.softmax(dim=1)
 
-    def decoded_truth(self, truth: Tensor) -> np.ndarray:
+    def decoded_truth(self, truth: Tensor) -> np.ndarray | None:
         chosen = np.eye(len(self.classes))[truth.numpy().clip(min=0)]
         return np.where(truth.numpy()[:, None] >= 0, chosen, np.nan)
 

@@ -140,6 +140,8 @@ def fit_stack(problem: Problem, predicted: np.ndarray) -> Stack | None:
         lot = torch.Generator().manual_seed(problem.settings.training.seed)
         train = train[torch.randperm(len(train), generator=lot)[:MOST].sort().values]
     truth = task.decoded_truth(problem.truth)
+    if truth is None:
+        return None
     stack = fit([smiles[row] for row in train.tolist()], _of(truth, train), task.single_label)
     found = stack.predict([smiles[row] for row in validation.tolist()])
     weight = blending_weight(_of(truth, validation), predicted, found)
@@ -153,8 +155,7 @@ def blending_weight(truth: np.ndarray, first: np.ndarray, second: np.ndarray) ->
 
     Each output counts by its own variance. NaN: unknown.
     """
-    scale = np.nanstd(truth, axis=0, keepdims=True)
-    scale = np.where(np.isfinite(scale) & (scale > 0), scale, 1.0)
+    scale = _scale(truth - np.array([_mean(column) for column in truth.T]))
     towards, error = (second - first) / scale, (truth - first) / scale
     known = ~np.isnan(error)
     length = float(np.square(towards[known]).sum())
@@ -201,8 +202,7 @@ def choose(known: Described, residual: np.ndarray) -> tuple[float, float]:
     """Mixture and noise of the lowest leave-one-out error, on some of the molecules."""
     rows = np.linspace(0, len(known) - 1, min(len(known), CHOOSING)).astype(np.int64)
     some, wanted = known.some(rows), residual[rows]
-    scale = np.maximum(np.nanstd(wanted, axis=0), 1e-12)
-    wanted = wanted / scale
+    wanted = wanted / _scale(wanted)
     filled = np.nan_to_num(wanted)  # unknown: the mean, and not counted
     found = {}
     for mixture in MIXTURES:
@@ -212,7 +212,7 @@ def choose(known: Described, residual: np.ndarray) -> tuple[float, float]:
             shrunk = 1 / (np.maximum(values, 0) + noise)
             alpha = vectors @ (shrunk[:, None] * turned)
             left_out = alpha / (np.square(vectors) @ shrunk)[:, None]
-            found[mixture, noise] = float(np.nanmean(np.square(left_out + 0 * wanted)))
+            found[mixture, noise] = float(np.square(left_out[~np.isnan(wanted)]).sum())
     return min(found, key=lambda pair: found[pair])
 
 
@@ -241,6 +241,13 @@ def _factor(similarity: np.ndarray, noise: float) -> tuple[np.ndarray, bool]:
 
 def _standardised(values: np.ndarray, center: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return ((values - center) / scale).clip(-_FARTHEST, _FARTHEST).astype(np.float32)
+
+
+def _scale(residual: np.ndarray) -> np.ndarray:
+    """The standard deviation of each column over what is known; 1 where it is 0."""
+    known = (~np.isnan(residual)).sum(axis=0)
+    scale = np.sqrt(np.square(np.nan_to_num(residual)).sum(axis=0) / np.maximum(known, 1))
+    return np.where(scale > 0, scale, 1.0)
 
 
 def _mean(column: np.ndarray) -> float:
