@@ -33,7 +33,7 @@ def graph():
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """The same machinery with networks that train in a moment."""
-    small = {"shallow": {"hidden": 3}, "deep": {"hidden": 4, "depth": 3}, "wide": {"hidden": 5}}
+    small = {"shallow": {"hidden": 3}, "deep": {"hidden": 4, "depth": 3}, "gated": {"hidden": 5}}
     monkeypatch.setitem(PORTFOLIO, "node", small)
     monkeypatch.setattr(portfolio, "RUNGS", (3, 6))
 
@@ -86,7 +86,7 @@ def test_without_validation_rows_it_is_the_first(graph):
 def test_what_diverges_is_rejected_and_if_all_do_it_is_said(graph, monkeypatch):
     wild = {"learning_rate": 1e38}
     monkeypatch.setitem(PORTFOLIO["node"], "deep", wild)
-    monkeypatch.setitem(PORTFOLIO["node"], "wide", wild)
+    monkeypatch.setitem(PORTFOLIO["node"], "gated", wild)
     assert decided(problem_of(graph)).settings.model.regime == "shallow"
     monkeypatch.setitem(PORTFOLIO["node"], "shallow", wild)
     with pytest.raises(EdgewiseError, match="diverged in every regime"):

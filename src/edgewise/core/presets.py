@@ -75,6 +75,7 @@ _RESIDUAL: dict[str, Any] = {
     "encoder": "linear",
     "incident": True,
     "depth": 5,
+    "hidden": 64,
     "dropout": 0.2,
     "activation": "relu",
     "norm": "batch",
@@ -89,7 +90,6 @@ _RESIDUAL: dict[str, Any] = {
 PORTFOLIO: dict[str, dict[str, dict[str, Any]]] = {
     "node": {
         "shallow": {},
-        "wide": {"hidden": 256, "dropout": 0.7},
         "deep": _RESIDUAL,
         "gated": {**_RESIDUAL, "layer": "gated"},
     }

@@ -13,7 +13,7 @@ from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS, UNITS
 from edgewise.core.registry import Choices
 
 NORMALIZATIONS = ("doubly_stochastic", "symmetric", "row", "gcn", "none")
-REGIMES = ("shallow", "wide", "deep", "gated")  # what they are is said in edgewise.core.presets
+REGIMES = ("shallow", "deep", "gated")  # what they are is said in edgewise.core.presets
 POOLINGS = ("max", "mean", "sum", "mean+max+sum")
 _BELOW_ONE = 0.999999
 # Who says whether a setting holds: each has a set of the names that it takes.

@@ -15,7 +15,7 @@ from edgewise.training.fitting import Fitting
 from edgewise.training.trainer import make_trainer
 from edgewise.units.base import Problem, Show, Tell
 
-RUNGS = (40, 120)  # epochs after which the worse half of the regimes is rejected
+RUNGS = (30, 90)  # epochs after which the worse half of the regimes is rejected
 
 
 def decided(
