@@ -36,9 +36,10 @@ def decided(
     Raises:
         EdgewiseError: If it was stopped, or if no regime can be trained.
     """
-    if problem.settings.model.regime != "auto":
+    regimes = PORTFOLIO.get(problem.unit.name, {})
+    if problem.settings.model.regime != "auto" or not regimes:
         return problem
-    every = {name: _in_regime(problem, name) for name in PORTFOLIO[problem.unit.name]}
+    every = {name: _in_regime(problem, name) for name in regimes}
     if not len(problem.split.validation):
         name = next(iter(every))
         tell(f"regime {name}: there are no validation rows to choose by")
