@@ -254,6 +254,9 @@ def _plans(folder):
     small = ["--hidden", "4", "--patience", "1000", "--quiet", "--device", "cpu"]
     nodes = ["train", str(folder / "graph"), "--target", "label", *small]
     molecules = ["train", str(folder / "molecules.csv"), "--target", "logp", *small]
+    edges = ["train", str(folder / "graph"), "--predict", "edges", "--target", "amount", *small]
+    # Without a width, for then the regime of the network is chosen first.
+    regime = ["train", str(folder / "graph"), "--target", "label", *small[2:]]
     resume = ["train", "--resume", "PLACE/run", "--quiet"]
 
     def training(name, command, share):
@@ -272,6 +275,8 @@ def _plans(folder):
         training("train nodes", [*nodes, "--epochs", "15"], 3),
         training("train molecules", [*molecules, "--epochs", "6"], 3),
         training("train ensemble", [*nodes, "--epochs", "6", "--ensemble", "3"], 3),
+        training("train edges", [*edges, "--epochs", "6"], 2),
+        training("train regime", [*regime, "--epochs", "6"], 2),
         training("train attention", [*nodes, "--epochs", "8", "--layer", "attention"], 3),
         Plan("predict", predict, predict, _table, 3, _damaged_table),
         Plan("tune", tune, tune, _search, 3, _damaged_search),
