@@ -9,9 +9,10 @@ many networks drawn at random (depth, width, norm, residuals, dropout, learning 
 and the same procedure: 30 epochs, the better half goes on to 90, the winner on validation data is
 trained from its start, with early stopping by the validation score (patience 100, at most 1,000
 epochs). Cora, CiteSeer and PubMed are the directed originals in random 60/20/20 splits; Squirrel
-and Minesweeper come with ten splits; `synthetic` is the graph whose labels depend on direction and
-kind of edges. GCN, GAT and GraphSAGE see edges both ways without features; GATv2 and GINE both ways
-with features, of which one says the direction; DirGNN sees the directed edges. A run is one line of
+and Minesweeper come with ten splits, of which the last is left out, because our regimes were set up
+on it; `synthetic` is the graph whose labels depend on direction and kind of edges. GCN, GAT and
+GraphSAGE see edges both ways without features; GATv2 and GINE both ways with features, of which one
+says the direction; DirGNN sees the directed edges. A run is one line of
 benchmarks/results/versus_pyg.jsonl, appended when it is done, so the script can be stopped and
 continued. Scores are of the test nodes: accuracy, of Minesweeper ROC AUC, in percent. `cpu` is
 processor time on one thread, the choice included.
@@ -53,6 +54,7 @@ RESULTS = Path(__file__).parent / "results" / "versus_pyg.jsonl"
 CITATIONS = ("cora", "citeseer", "pubmed")
 DATASETS = (*CITATIONS, *SHAPES, "synthetic")
 AUC = frozenset({"minesweeper"})
+TUNED_ON = 9  # split of Squirrel and Minesweeper that our regimes were set up on: not reported
 TRIALS, EPOCHS, PATIENCE = len(PORTFOLIO["node"]), 1000, 100
 SPACE = {
     "depth": (2, 3, 5, 8),
@@ -279,7 +281,7 @@ def main() -> None:
     for number in [] if given.table else given.splits:
         for dataset in given.datasets:
             missing = [m for m in given.models if (dataset, number, m) not in known]
-            if not missing:
+            if not missing or (dataset in SHAPES and number == TUNED_ON):
                 continue
             graph, split = load(dataset, number)
             for model in missing:
