@@ -2,6 +2,7 @@
 
 import ast
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.core.registries import TASKS, UNITS
 from edgewise.report import History, RunResults, make_report, panels
 from edgewise.report.panels import PANELS, Panel, register_panel
+from edgewise.report.panels.learning import _losses
 from edgewise.report.rendering import environment
 from edgewise.runs.folder import reopen
 
@@ -130,3 +132,14 @@ def test_results_in_memory_give_the_page_of_the_folder(runs, kind):
     np.testing.assert_array_equal(results.truth, stored.truth)
     np.testing.assert_array_equal(results.std, stored.std)  # None is None
     assert make_report(results, model, opened) == page(run)
+
+
+def test_labels_of_a_logarithmic_axis_are_numbers():
+    """Matplotlib writes formulas there, which are not set."""
+    losses = np.array([5.0, 1.0, 0.05])
+    history = SimpleNamespace(
+        epoch=np.array([1, 2, 3]), train_loss=losses, validation_loss=losses, best=3
+    )
+    drawn = _losses(SimpleNamespace(history=[history]), validated=True)
+    assert ">0.1<" in drawn.body
+    assert "math" not in drawn.body

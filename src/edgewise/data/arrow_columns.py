@@ -138,9 +138,7 @@ def opened_parquet(stream: BufferedIOBase, path: str, *, whole: bool) -> Any:
         for field in file.schema_arrow
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
     ]
-    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-    leaves = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
-    cells = max(leaves, file.metadata.num_rows * file.metadata.num_columns)
+    cells = max(_leaves(file), file.metadata.num_rows * file.metadata.num_columns)
     if whole and cells * _CELL > memory_limit():
         raise EdgewiseError(
             f"{path} holds {file.metadata.num_rows:,} rows of {file.metadata.num_columns} "
@@ -149,6 +147,15 @@ def opened_parquet(stream: BufferedIOBase, path: str, *, whole: bool) -> Any:
         )
     stream.seek(0)
     return parquet.ParquetFile(stream, read_dictionary=words)
+
+
+def _leaves(file: Any) -> int:
+    """Values in columns of lists and the like, of which a row may have any number."""
+    # Only where there are some: at a damaged description of a column the library ends the process.
+    if not any(pa.types.is_nested(field.type) for field in file.schema_arrow):
+        return 0
+    groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
+    return sum(group.column(i).num_values for group in groups for i in range(group.num_columns))
 
 
 def validated(table: Any) -> Any:

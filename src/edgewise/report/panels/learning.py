@@ -66,6 +66,9 @@ def _losses(results: RunResults, validated: bool) -> Drawing:
         highest = max(highest, *(float(curve.max()) for curve in curves))
     if lowest > 0 and highest / lowest > 50:
         axes.set_yscale("log")
+        # Its own labels are formulas, which are not set: names of users may look like some.
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
     _finish(axes, "loss", max(len(history.epoch) for history in results.history))
     return chart(drawn, "losses", "Training and validation loss at each epoch")
 
