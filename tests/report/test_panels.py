@@ -1,8 +1,8 @@
 """A panel is found by its name; the page shows those that it is asked for, in order."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.core.registries import TASKS, UNITS
 from edgewise.report import History, RunResults, make_report, panels
 from edgewise.report.panels import PANELS, Panel, register_panel
-from edgewise.report.panels.learning import _losses
 from edgewise.report.rendering import environment
 from edgewise.runs.folder import reopen
 
@@ -134,12 +133,12 @@ def test_results_in_memory_give_the_page_of_the_folder(runs, kind):
     assert make_report(results, model, opened) == page(run)
 
 
-def test_labels_of_a_logarithmic_axis_are_numbers():
+def test_labels_of_a_logarithmic_axis_are_numbers(runs):
     """Matplotlib writes formulas there, which are not set."""
+    run, model = runs["regression"], runs["regression"].model()
+    results = RunResults.from_folder(run, model.task)
     losses = np.array([5.0, 1.0, 0.05])
-    history = SimpleNamespace(
-        epoch=np.array([1, 2, 3]), train_loss=losses, validation_loss=losses, best=3
-    )
-    drawn = _losses(SimpleNamespace(history=[history]), validated=True)
-    assert ">0.1<" in drawn.body
-    assert "math" not in drawn.body
+    history = History(np.array([1, 2, 3]), losses, losses, losses, 3)
+    text = make_report(replace(results, history=(history,)), model, reopen(run))
+    assert ">0.1</text" in text
+    assert "mathdefault" not in text

@@ -193,3 +193,11 @@ def test_ctrl_c_ends_cleanly_with_the_best_model_so_far(graph_folder, tmp_path):
     assert (done["event"], done["metrics"]["finished"]) == ("done", False)
     assert load_model(tmp_path / "run").members
     assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_finished_run_is_rid_of_what_a_killed_report_left(graph_folder, tmp_path):
+    run = runs.train(str(graph_folder), tmp_path / "run", **SETTINGS)
+    scrap = run.folder / ".part-report.edgewise"
+    scrap.write_bytes(b"<html>")
+    runs.resume(run.folder)
+    assert not scrap.exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from edgewise.core.errors import EdgewiseError, out_of_memory
-from edgewise.core.files import alone_in
+from edgewise.core.files import alone_in, sweep
 from edgewise.core.settings import unit_named
 from edgewise.data.sources import Source, find_source
 from edgewise.runs.checkpoint import OnEpoch, train_run
@@ -98,6 +98,7 @@ def resume(
     """
     run = open_run(folder).on(device)
     with alone_in(run.folder, "training"):
+        sweep(run.folder)  # a report that was killed on its way, too
         if run.finished:
             tell(f"{run.folder} is finished already")
             if not has_report(run):
