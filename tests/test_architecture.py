@@ -183,6 +183,7 @@ def unpicklers(path):
             yield "allow_pickle"
 
 
+@pytest.mark.slow
 def test_nothing_is_unpickled(tmp_path):
     found = {path.name: list(unpicklers(path)) for path in SOURCE.rglob("*.py")}
     assert {name: what for name, what in found.items() if what} == {}

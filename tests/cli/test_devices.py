@@ -53,6 +53,7 @@ def invoke(*words):
 NAMES = ["check", "train", "tune", "predict", "predict own", "evaluate", "evaluate own"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_computes_on_the_device_it_is_told(name, trained, tmp_path):
     out = tmp_path / ("out.csv" if "predict" in name else "out")

@@ -25,6 +25,7 @@ def test_numbers_smiles_and_other_text_stay(cell):
     assert inert(cell) == cell
 
 
+@pytest.mark.slow
 @given(texts)
 def test_what_was_made_harmless_can_be_had_back(cell):
     assert as_given(inert(cell)) == cell

@@ -24,6 +24,7 @@ CELLS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(CELLS, max_size=6), st.sampled_from([".", ","]))
 def test_columns_of_numbers_are_what_their_cells_are(cells, decimal):

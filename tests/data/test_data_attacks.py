@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from edgewise.core.errors import EdgewiseError
@@ -71,6 +72,7 @@ def test_any_text_is_citations_or_a_sentence(text):
             parse(f"a\nb\tnumeric:w:0.0\n{text}", PATH)
 
 
+@pytest.mark.slow
 @LENIENT
 @given(st.lists(TABLE_PIECES, max_size=30), st.lists(TABLE_PIECES, max_size=30))
 def test_any_two_tables_are_a_graph_or_a_sentence(nodes, edges):
@@ -89,6 +91,7 @@ def test_any_smiles_is_a_molecule_or_a_listed_row(smiles):
     assert len(codes) + len(codes.invalid) == 1
 
 
+@pytest.mark.slow
 @LENIENT
 @given(ANY_JSON)
 def test_any_json_is_refused_or_read_by_the_loaders(tmp_path, content):

@@ -30,6 +30,7 @@ def outcome(read):
         return str(error)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from(["x\n", "x,y\n", "\n\nx,y\r\n", "\ufeffx,y\n"]), st.lists(PIECES, max_size=25)

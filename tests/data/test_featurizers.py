@@ -146,6 +146,7 @@ def test_unreadable_rows_are_listed_with_row_and_reason():
     ]
 
 
+@pytest.mark.slow
 def test_two_processes_read_what_one_reads():
     smiles = ["CCO", "C(", "c1ccccc1O"] * 400
     seen = []

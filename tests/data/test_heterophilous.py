@@ -17,6 +17,7 @@ from edgewise.graphs.channels import is_symmetric
 pytestmark = pytest.mark.dataset
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_graph_is_as_published(name):
     try:

@@ -48,6 +48,7 @@ def test_what_is_no_fingerprint_is_refused(bits):
         TrainingFingerprints(bits)
 
 
+@pytest.mark.slow
 def test_a_run_says_how_far_each_molecule_is_and_refuses_a_damaged_file(tmp_path):
     rows = [f"{'C' * n}{end},{n}.5" for n in range(1, 7) for end in ("O", "N", "Cl")]
     (tmp_path / "m.csv").write_text("\n".join(["smiles,v", *rows]))

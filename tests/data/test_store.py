@@ -142,6 +142,7 @@ def test_an_archive_is_unpacked_from_a_public_address(serve, own_cache):
     assert seen[-1][1] == seen[-1][2]  # the bar ends full
 
 
+@pytest.mark.slow
 def test_no_member_of_an_archive_escapes_the_folder(serve, own_cache, tmp_path):
     members = {"../../../toy.content": WORDS, "/toy.cites": LINKS, "../../evil": b"x"}
     serve("/toy.tgz", tar_of(members, link="elsewhere/toy.cites"))
@@ -168,6 +169,7 @@ def test_a_connection_that_breaks_off_is_retried_then_left_for_the_next_address(
     assert serve.asked == ["/cut.tgz", "/cut.tgz", "/toy.tgz"]
 
 
+@pytest.mark.slow
 def test_when_nothing_serves_the_message_names_all_that_was_tried_and_the_cure(serve, own_cache):
     serve("/other.tgz", tar_of({"toy.content": b"other", "toy.cites": LINKS}))
     serve("/broken.tgz", b"\x1f\x8bnot an archive")
@@ -236,6 +238,7 @@ for _ in range(25):
 """
 
 
+@pytest.mark.slow
 def test_two_processes_may_fetch_the_same_data_set_at_once(own_cache, tmp_path):
     data = os.urandom(2_000_000)
     (tmp_path / "mirror" / "toy").mkdir(parents=True)

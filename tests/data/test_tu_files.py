@@ -105,6 +105,7 @@ def test_other_text_files_make_no_such_folder(tmp_path):
     assert not isinstance(find_source([str(tmp_path)]), TUFolderSource)
 
 
+@pytest.mark.slow
 @pytest.mark.dataset
 @pytest.mark.parametrize(
     ("name", "expected"),

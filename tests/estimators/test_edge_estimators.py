@@ -28,6 +28,7 @@ def size(payments):
     return np.where(payments.edge_attr[:, 0].numpy() > 0.5, "large", "small")
 
 
+@pytest.mark.slow
 def test_edges_are_classified(payments, size):
     model = EdgeClassifier(graph=payments, **LEARN).fit(EDGES[:200], size[:200])
     assert model.score(EDGES[200:], size[200:]) >= 0.9
@@ -35,6 +36,7 @@ def test_edges_are_classified(payments, size):
     assert list(model.classes_) == ["large", "small"]
 
 
+@pytest.mark.slow
 def test_edges_get_values(payments):
     value = payments.edge_attr[:, 0].numpy() * 3
     model = EdgeRegressor(graph=payments, **LEARN).fit(EDGES[:200], value[:200])
@@ -42,6 +44,7 @@ def test_edges_get_values(payments):
     assert model.predict([1, 2]).shape == (2,)
 
 
+@pytest.mark.slow
 def test_cross_validation_and_clones_share_the_graph(payments, size):
     model = EdgeClassifier(graph=payments, **LEARN)
     assert clone(model).graph is payments

@@ -15,6 +15,7 @@ from edgewise import Graph, MoleculeClassifier, MoleculeRegressor, NodeClassifie
 from edgewise.core.errors import EdgewiseError
 
 
+@pytest.mark.slow
 def test_nodes_are_classified(graph):
     model = NodeClassifier(graph=graph, **LEARN).fit(NODES, RING)
     assert model.score(NODES, RING) == model.score(NODES[:, None], RING[:, None]) == 1.0
@@ -24,6 +25,7 @@ def test_nodes_are_classified(graph):
     assert [epoch.number for epoch in model.history_[:3]] == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_nodes_get_values(graph):
     value = np.where(NODES < 12, -5.0, 20.0)
     model = NodeRegressor(graph=graph, **LEARN).fit(NODES, value)
@@ -33,18 +35,21 @@ def test_nodes_get_values(graph):
     assert columns.predict(NODES).shape == (24, 1)
 
 
+@pytest.mark.slow
 def test_molecules_get_values():
     model = MoleculeRegressor(**LEARN, validation_fraction=0).fit(SMILES, CARBONS)
     assert model.score(SMILES, CARBONS) > 0.95
     assert model.predict(SMILES).shape == CARBONS.shape
 
 
+@pytest.mark.slow
 def test_molecules_are_classified():
     model = MoleculeClassifier(**LEARN, validation_fraction=0).fit(SMILES, FAMILY)
     assert model.score(SMILES, FAMILY) == 1.0
     assert model.classes_.tolist() == ["amine", "other"]
 
 
+@pytest.mark.slow
 def test_several_binary_labels_with_gaps_are_learnt():
     y = np.stack([FAMILY == "amine", CARBONS > 3], axis=1).astype(float)
     y[:4, 1] = y[4:8, 0] = np.nan
@@ -56,6 +61,7 @@ def test_several_binary_labels_with_gaps_are_learnt():
     assert [classes.tolist() for classes in model.classes_] == [[0, 1], [0, 1]]
 
 
+@pytest.mark.slow
 def test_several_values_with_gaps_are_learnt():
     y = np.stack([CARBONS, (FAMILY == "amine") * 100.0], axis=1)
     y[::5, 0] = np.nan
@@ -93,6 +99,7 @@ def test_the_order_of_nodes_changes_nothing(graph):
     assert bits(one.predict_proba(NODES)) == bits(other.predict_proba(NODES))
 
 
+@pytest.mark.slow
 def test_the_same_seed_repeats_itself_and_another_does_not():
     one, two, other = (
         MoleculeRegressor(**QUICK, seed=seed).fit(SMILES, CARBONS) for seed in (3, 3, 4)

@@ -20,6 +20,7 @@ def test_a_molecule_that_cannot_be_read_is_named_when_fitting():
             model.fit(["CC", "CCC"], [1, 2], validation=(["C", None], [1, 2]))
 
 
+@pytest.mark.slow
 def test_a_molecule_that_cannot_be_read_is_an_error_or_nan_when_predicting():
     X = ["CC(C", "CC", pd.NA]
     assert np.isnan(MoleculeRegressor(**QUICK, invalid="nan").fit(SMILES, CARBONS).predict(X[:1]))

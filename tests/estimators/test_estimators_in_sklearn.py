@@ -20,6 +20,7 @@ def test_a_clone_keeps_the_parameters_and_shares_the_graph(graph):
     assert not hasattr(copy, "fitted_")
 
 
+@pytest.mark.slow
 def test_cross_validation_knows_classifiers_and_regressors(graph):
     assert is_classifier(NodeClassifier())
     assert is_classifier(MoleculeClassifier())
@@ -29,6 +30,7 @@ def test_cross_validation_knows_classifiers_and_regressors(graph):
     assert scores.tolist() == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_cross_validation_of_molecules_takes_the_usual_scorers():
     binary = (FAMILY == "amine").astype(int)
     for model, y, scoring in (
@@ -58,6 +60,7 @@ def test_a_grid_search_finds_a_setting(graph):
     assert search.predict(NODES).shape == (24,)
 
 
+@pytest.mark.slow
 def test_a_pipeline_ends_with_an_estimator(graph):
     strip = FunctionTransformer(lambda X: [text.strip() for text in X])
     pipeline = make_pipeline(strip, MoleculeRegressor(**QUICK))

@@ -69,6 +69,7 @@ def test_several_values_with_gaps_keep_their_shape():
     assert GraphRegressor(**QUICK).fit(GRAPHS, SIZE).predict(GRAPHS[:3]).shape == (3,)
 
 
+@pytest.mark.slow
 def test_a_saved_model_predicts_the_same_bits(tmp_path):
     for number, graphs in enumerate((GRAPHS, [as_data(graph) for graph in GRAPHS])):
         model = GraphRegressor(**QUICK).fit(graphs, SIZE)

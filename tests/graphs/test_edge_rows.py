@@ -65,6 +65,7 @@ def vars_of(data):
     return {name: getattr(data, name) for name in names}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("time", [False, True])
 def test_the_label_of_an_edge_is_no_part_of_what_it_is_predicted_from(time):
     data, every = made(time=time), torch.arange(EDGES)

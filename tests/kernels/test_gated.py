@@ -66,6 +66,7 @@ def values_and_gradients(function, *leaves):
     return out.detach(), state.detach(), *zeros
 
 
+@pytest.mark.slow
 @NORMALIZE
 @given(incidence=multigraphs(), groups=st.sampled_from([1, 3]))
 def test_the_gated_sum_and_its_gradients_are_those_of_the_equations(normalize, incidence, groups):

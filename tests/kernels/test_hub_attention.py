@@ -232,6 +232,7 @@ def test_adapted_edges_stay_finite_whatever_the_scores(reach, normalize, kernels
         assert torch.isfinite(tensor).all()
 
 
+@pytest.mark.slow
 def test_pairs_exactly_on_the_kink_are_counted_once():
     edge_index, value, nodes = hub_graph(channels=2, dtype=torch.float64)
     edge_index, value = ew.add_self_loops(edge_index, value, nodes)

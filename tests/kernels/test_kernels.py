@@ -105,6 +105,7 @@ def test_registers_are_joined_and_halved(count):
     np.testing.assert_array_equal(out[0], [*[3] * count, *(2 * rows[0])])
 
 
+@pytest.mark.slow
 @given(graph=graphs())
 def test_patterns_and_transposes_agree(graph):
     entry, channel = graph.edge_attr.nonzero(as_tuple=True)

@@ -191,6 +191,7 @@ def test_mixed_precision_stays_near_full_precision(multigraph):
     assert_close(out.float(), layer(x, edge_index, edge_attr), rtol=0.1, atol=0.1)
 
 
+@pytest.mark.slow
 def test_a_stack_of_layers_can_overfit_labels_on_edges():
     torch.manual_seed(0)
     x, edge_index = torch.zeros(12, 2), torch.randint(0, 12, (2, 40))

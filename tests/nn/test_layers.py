@@ -45,6 +45,7 @@ def test_convolution_is_the_paper_s(normalize, flow, graph):
     assert_close(layer(x, *graph[:2]), expected, **CLOSE)
 
 
+@pytest.mark.slow
 @ATTENTION
 @FLOW
 @given(graph=graphs())

@@ -259,6 +259,7 @@ def test_arguments_are_not_changed(name, digraph):
     assert torch.equal(x, noise(nodes, 2))
 
 
+@pytest.mark.slow
 @EVERY_OPERATOR
 @given(parts=alike(max_size=5), data=st.data())
 def test_a_cut_is_the_operator_of_the_chosen_graphs(name, parts, data):

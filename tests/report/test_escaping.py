@@ -105,6 +105,7 @@ def test_names_of_folders_files_and_columns_do_no_harm(tmp_path):
     assert f"Regression of {target}" in parsed.words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_and_smiles_of_a_folder_from_elsewhere_do_no_harm(runs, kind):
     run = runs[kind]

@@ -133,6 +133,7 @@ def test_results_in_memory_give_the_page_of_the_folder(runs, kind):
     assert make_report(results, model, opened) == page(run)
 
 
+@pytest.mark.slow
 def test_labels_of_a_logarithmic_axis_are_numbers(runs):
     """Matplotlib writes formulas there, which are not set."""
     run, model = runs["regression"], runs["regression"].model()

@@ -72,6 +72,7 @@ def test_every_section_is_there(runs, kind):
         assert setting in words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_report_of_the_folder_is_that_of_the_training_bit_for_bit(runs, kind):
     before = page(runs[kind])  # from memory, right after training
@@ -130,6 +131,7 @@ def test_colours_follow_the_mode_of_the_page(runs):
         check_colours(page(runs[kind]))
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_so(tmp_path):
     epochs = iter(range(100))
     places = make_nodes(tmp_path / "graph")
@@ -145,6 +147,7 @@ def test_a_finished_run_warns_of_nothing(runs):
     assert "interrupted" not in page(runs["nodes"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["nodes", "regression"])
 def test_without_its_data_the_map_is_left_out_with_a_sentence(runs, kind, tmp_path):
     copy = tmp_path / "run"
@@ -175,6 +178,7 @@ def test_a_damaged_file_is_named(runs, name, content, tmp_path):
         RunResults.from_folder(run, run.model().task)
 
 
+@pytest.mark.slow
 def test_data_that_have_changed_are_not_taken_for_the_old_ones(tmp_path):
     run, *_ = made(tmp_path / "run", make_nodes(tmp_path / "graph"))
     with (tmp_path / "graph" / "edges.csv").open("a", encoding="utf-8") as stream:
@@ -184,6 +188,7 @@ def test_data_that_have_changed_are_not_taken_for_the_old_ones(tmp_path):
     assert "has changed" in words
 
 
+@pytest.mark.slow
 def test_parts_without_rows_and_a_single_epoch_are_no_obstacle(tmp_path):
     places = make_nodes(tmp_path / "graph")
     run, opened, trained = made(tmp_path / "run", places, split="1,0,0", epochs=1, depth=1)

@@ -12,6 +12,7 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.data.graph_files import save_graph
 
 
+@pytest.mark.slow
 def test_evaluating_gives_the_metrics_of_the_run(molecule_run, node_run):
     for run in (molecule_run, node_run):
         again = runs.evaluate(run.folder)
@@ -42,6 +43,7 @@ def test_what_is_left_out_of_an_evaluation_is_said(molecule_run, tmp_path):
     assert told == ["1 of 3 rows cannot be read and are left out: [3]"]
 
 
+@pytest.mark.slow
 def test_new_molecules_may_call_their_column_otherwise(molecule_run, place, tmp_path):
     path = tmp_path / "other.csv"
     path.write_text((place / "molecules.csv").read_text().replace("mol", "formula", 1))

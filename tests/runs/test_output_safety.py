@@ -39,6 +39,7 @@ def named_graph(folder, names, classes=("a", "b")):
     return str(folder)
 
 
+@pytest.mark.slow
 def test_cells_of_users_are_harmless_and_numbers_stay_numbers(molecule_run, tmp_path):
     rows = "".join(f'"{cell}",CCO\n' for cell in HOSTILE)
     (tmp_path / "new.csv").write_text(f"=id,smiles\n{rows}")
@@ -53,6 +54,7 @@ def test_cells_of_users_are_harmless_and_numbers_stay_numbers(molecule_run, tmp_
     assert [line.split("\t")[0] for line in lines] == list(HOSTILE)
 
 
+@pytest.mark.slow
 def test_the_files_of_a_run_are_harmless_and_read_back_as_they_were(tmp_path):
     names = [f"{cell}{i}" for i in range(4) for cell in HOSTILE]
     place = named_graph(tmp_path / "g", names, classes=("=a", "-b"))

@@ -15,6 +15,7 @@ from edgewise.data import streams
 from edgewise.data.molecule_tables import read_molecules
 
 
+@pytest.mark.slow
 def test_predictions_keep_rows_and_columns_and_mark_bad_ones(molecule_run, tmp_path):
     path = tmp_path / "new.csv"
     path.write_text('key,smiles,note\nk1,CCO,"a, b"\nk2,C(,\nk3,CC,x,y\n\nk4,,\nk5,CCN,é\n')

@@ -49,6 +49,7 @@ def test_stopping_before_the_first_epoch_is_a_sentence(graph_folder, tmp_path):
     assert runs.resume(tmp_path / "run").finished
 
 
+@pytest.mark.slow
 @pytest.mark.report
 def test_a_run_whose_report_cannot_be_written_is_kept_and_gets_it_later(
     graph_folder, tmp_path, monkeypatch
@@ -67,6 +68,7 @@ def test_a_run_whose_report_cannot_be_written_is_kept_and_gets_it_later(
     assert (run.folder / "report.html").stat().st_mtime_ns == written
 
 
+@pytest.mark.slow
 def test_a_split_file_that_changes_does_not_change_the_run(graph_folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = {"train": [*range(10)], "validation": [*range(10, 20)], "test": [*range(20, 30)]}

@@ -14,6 +14,7 @@ from edgewise.runs.train import reserve_folder
 from edgewise.training import load_model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [True, False])
 def test_what_makes_no_model_leaves_no_folder(graph_folder, tmp_path, made, monkeypatch):
     if made:
@@ -78,6 +79,7 @@ def test_changed_data_are_not_taken_for_the_old_ones(graph_folder, tmp_path):
         runs.resume(run.folder)
 
 
+@pytest.mark.slow
 def test_data_that_are_gone_are_a_sentence(graph_folder, molecule_file, tmp_path):
     for name, data in (("nodes", graph_folder), ("molecules", molecule_file)):
         run = runs.train(str(data), tmp_path / name, **SETTINGS)
@@ -90,6 +92,7 @@ def test_data_that_are_gone_are_a_sentence(graph_folder, molecule_file, tmp_path
         data.with_name("moved").rename(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", ["{", "{}", "[]", "null"])
 def test_damaged_metrics_are_a_sentence_whose_cure_works(graph_folder, tmp_path, content):
     run = runs.train(str(graph_folder), tmp_path / "run", **SETTINGS)

@@ -98,6 +98,7 @@ def test_tensors_that_do_not_fit_are_refused(model_folder, how):
     refused_as(model_folder, "train again")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "edit",
     [
@@ -122,6 +123,7 @@ def test_a_description_that_was_changed_is_refused(model_folder, edit):
         load_model(model_folder)
 
 
+@pytest.mark.slow
 def test_a_description_of_another_width_does_not_fit_the_tensors(model_folder):
     path = model_folder / "model.json"
     path.write_text(path.read_text().replace('"hidden": 4', '"hidden": 5'))

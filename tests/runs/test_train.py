@@ -13,6 +13,7 @@ from edgewise.data.sources import find_source
 from edgewise.units.node import NODE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "kind"),
     [
@@ -31,6 +32,7 @@ def test_the_task_is_guessed_and_said(place, tmp_path, target, kind):
     assert any(target[0] in note for note in told)
 
 
+@pytest.mark.slow
 def test_the_task_can_be_set(place, tmp_path):
     run = runs.train(
         str(place / "molecules.csv"), tmp_path / "run", target="ring", task="regression", **SETTINGS
@@ -87,6 +89,7 @@ def test_a_number_beyond_single_precision_is_named(place, tmp_path):
         runs.train(str(tmp_path / "huge.csv"), tmp_path / "run", target="logp", **SETTINGS)
 
 
+@pytest.mark.slow
 def test_paths_are_as_good_as_names(place, tmp_path):
     run = runs.train(place / "molecules.csv", tmp_path / "run", target="logp", **SETTINGS)
     assert run.finished
@@ -119,6 +122,7 @@ def test_a_run_leaves_everything_behind(graph_folder, tmp_path):
     assert run.finished
 
 
+@pytest.mark.slow
 def test_bad_molecules_are_listed_and_the_run_goes_on(molecule_file, tmp_path):
     told = []
     run = runs.train(str(molecule_file), tmp_path / "run", tell=told.append, **SETTINGS)
@@ -127,6 +131,7 @@ def test_bad_molecules_are_listed_and_the_run_goes_on(molecule_file, tmp_path):
     assert len(rows_of(run.folder / "predictions.csv")) == 30
 
 
+@pytest.mark.slow
 def test_the_saved_split_gives_the_same_run_again(molecule_file, tmp_path):
     first = runs.train(str(molecule_file), tmp_path / "first", seed=5, **SETTINGS)
     split = str(first.folder / "splits.json")
@@ -134,6 +139,7 @@ def test_the_saved_split_gives_the_same_run_again(molecule_file, tmp_path):
     assert files_of(first.folder)["metrics"] == files_of(again.folder)["metrics"]
 
 
+@pytest.mark.slow
 def test_an_ensemble_predicts_the_mean_and_the_standard_deviation_of_its_members(
     molecule_file, tmp_path
 ):

@@ -29,6 +29,7 @@ def run(graph_tables, tmp_path):
     return runs.train(str(graph_tables), tmp_path / "run", target="shape", **SETTINGS)
 
 
+@pytest.mark.slow
 def test_three_tables_and_their_folder_are_the_same_data(graph_tables, run, tmp_path):
     other = runs.train(three(graph_tables), tmp_path / "other", target="shape", **SETTINGS)
     kept = ("predictions.csv", "reader.json", "splits.json", "history.csv")
@@ -37,6 +38,7 @@ def test_three_tables_and_their_folder_are_the_same_data(graph_tables, run, tmp_
     assert (other.source.name, run.source.name) == ("shapes", "shapes")
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_to_the_same_bytes(graph_tables, tmp_path):
     settings = {**SETTINGS, "target": "size", "ensemble": 2, "dropout": 0.2, "directed": False}
     whole = runs.train(str(graph_tables), tmp_path / "whole", **settings)
@@ -47,6 +49,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bytes(graph_tables, tmp_path)
     assert run.settings.model.reciprocal == "sum"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "task"),
     [
@@ -92,6 +95,7 @@ def test_new_graphs_need_no_label_but_to_be_judged(graph_tables, run, tmp_path):
         runs.evaluate(run.folder, three(graph_tables))
 
 
+@pytest.mark.slow
 def test_a_model_of_tables_refuses_molecules_and_the_other_way_round(
     graph_tables, molecule_file, run, tmp_path
 ):
@@ -102,6 +106,7 @@ def test_a_model_of_tables_refuses_molecules_and_the_other_way_round(
         runs.predict(molecules.folder, three(graph_tables), tmp_path / "out.csv")
 
 
+@pytest.mark.slow
 @pytest.mark.report
 def test_the_report_names_the_worst_graphs_with_their_sizes(graph_tables, tmp_path):
     run = runs.train(str(graph_tables), tmp_path / "run", target="size", **SETTINGS)
@@ -178,6 +183,7 @@ def test_the_commands_take_three_tables(graph_tables, tmp_path):
     assert "edges.csv:2: the edge from '0' to '99' is one of graph 'g0'" in told.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pyg", "networkx"])
 def test_a_list_of_graphs_that_is_registered_is_trained_on_by_name(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "OWN_DATASETS", {})

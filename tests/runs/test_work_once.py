@@ -55,6 +55,7 @@ def calls(monkeypatch):
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["conv", "attention"])
 def test_nodes_are_read_once_and_all_members_share_one_operator(
     graph_folder, tmp_path, calls, layer
@@ -82,6 +83,7 @@ def test_going_on_reads_once_more(graph_folder, tmp_path, calls):
     assert calls == {"open": 1, "read_folder": 1, "operator": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.report
 def test_what_was_predicted_is_not_read_back(graph_folder, tmp_path, opened_files):
     runs.train(str(graph_folder), tmp_path / "run", **SETTINGS)

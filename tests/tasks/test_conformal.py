@@ -193,6 +193,7 @@ def zip_rows(graph, y):
     return zip(range(len(y)), graph.x.tolist(), y, strict=True)
 
 
+@pytest.mark.slow
 def test_a_run_writes_intervals_and_their_coverage(value_run, tmp_path):
     with (value_run.folder / "predictions.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))

@@ -60,6 +60,7 @@ def slow_choice(problem):
     return left[0]
 
 
+@pytest.mark.slow
 def test_the_choice_is_that_of_training_each_alone(graph):
     told = []
     problem = problem_of(graph)
@@ -70,6 +71,7 @@ def test_the_choice_is_that_of_training_each_alone(graph):
     assert told[0].startswith(f"regime {name}, chosen by validation accuracy: ")
 
 
+@pytest.mark.slow
 def test_a_regime_that_was_chosen_trains_as_one_that_was_named(graph):
     chosen = decided(problem_of(graph))
     named = problem_of(graph, regime=chosen.settings.model.regime)
@@ -93,6 +95,7 @@ def test_what_diverges_is_rejected_and_if_all_do_it_is_said(graph, monkeypatch):
         decided(problem_of(graph))
 
 
+@pytest.mark.slow
 def test_a_run_killed_while_it_chooses_is_resumed_to_the_same_bits(graph, tmp_path):
     save_graph(graph, tmp_path / "g.safetensors")
     given = {"epochs": 4, "seed": 3}

@@ -102,6 +102,7 @@ def test_the_weight_of_a_blend_is_that_of_the_lowest_squared_error():
     assert blending_weight(truth, first, first) == 0
 
 
+@pytest.mark.slow
 def test_a_model_with_descriptors_predicts_the_same_after_it_was_saved(tmp_path):
     problem = problem_of(Regression(("size",)), SIZE.astype(np.float32))
     model = make_predictor(problem, tuple(fit_member(problem, k).trainer.model for k in range(2)))

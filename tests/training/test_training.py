@@ -150,6 +150,7 @@ def test_batch_norm_does_not_learn_from_a_last_batch_of_few_rows(norm, batches, 
     assert trainer.train_epoch(1) > 0  # the only batch counts, however small
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_same_seed_gives_the_same_weights(nodes, weighted):
     problem = of_nodes(nodes, layer="attention", epochs=5, weighted=weighted, seed=3)
@@ -213,6 +214,7 @@ def test_training_stops_when_the_validation_loss_has_not_fallen_for_long(nodes):
     assert len(fitting.history) == best.number + 10
 
 
+@pytest.mark.slow
 def test_the_best_weights_are_given_back(nodes):
     problem = of_nodes(nodes, epochs=30, patience=30, learning_rate=0.1)
     fitting = fit_member(problem)
@@ -230,6 +232,7 @@ def test_without_validation_rows_the_last_weights_count(nodes):
     assert math.isnan(fitting.history[0].validation_loss)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["node", "graph"])
 def test_what_is_restored_goes_on_bit_for_bit(nodes, unit):
     if unit == "graph":
@@ -307,6 +310,7 @@ def test_a_split_without_a_known_training_row_is_refused():
         node_problem(graph, task, y, given_split([0], [1], [2]), make_settings("node"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="not the GNU C library")
 def test_a_training_step_works_in_the_memory_of_the_one_before():
     """Pages that are given back and asked for anew took a third of an epoch."""

@@ -46,6 +46,7 @@ def test_the_same_seed_gives_the_same_trials(source, tmp_path, whole):
     assert made(other)[1:] != made(whole)[1:3]
 
 
+@pytest.mark.slow
 def test_a_trial_without_prospects_is_cut_short(whole):
     pruned = [trial for trial in whole.trials if trial.state == "pruned"]
     assert pruned
@@ -53,6 +54,7 @@ def test_a_trial_without_prospects_is_cut_short(whole):
     assert all(trial.epochs == EPOCHS for trial in whole.ranking)
 
 
+@pytest.mark.slow
 def test_repeats_average_over_weights(source, tmp_path):
     tuned = search(source, tmp_path / "out", trials=1, repeats=3)
     settings = make_settings("node", **FIXED)
@@ -62,6 +64,7 @@ def test_repeats_average_over_weights(source, tmp_path):
     assert tuned.trials[0].epochs == 3 * EPOCHS
 
 
+@pytest.mark.slow
 def test_the_labels_of_the_test_part_change_nothing(source, tmp_path, whole):
     flipped = write_tables(tmp_path / "flipped", flip_test=True)
     assert flipped.checksum() != source.checksum()
@@ -78,6 +81,7 @@ def test_time_runs_out_between_trials(source, tmp_path):
     assert all(trial.state != "interrupted" for trial in tuned.trials)
 
 
+@pytest.mark.slow
 def test_fixed_settings_stay_fixed(source, tmp_path):
     tuned = search(source, tmp_path / "out", settings={"hidden": 5, "dropout": 0.25})
     assert not {"hidden", "dropout", "layer"} & set(tuned.names)

@@ -22,6 +22,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_draw_is_settings_that_a_model_can_be_built_from(kind, preset):

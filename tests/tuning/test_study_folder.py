@@ -29,6 +29,7 @@ def test_a_search_that_was_stopped_goes_on_as_if_it_had_not_been(source, tmp_pat
     assert search(source, folder, trials=13).counted == 13
 
 
+@pytest.mark.slow
 def test_the_best_settings_are_a_config_file(source, tmp_path):
     found = []
 
@@ -135,6 +136,7 @@ def test_a_killed_search_goes_on(source, tmp_path):
     assert settings_in(folder / "best.toml") == tuned.settings(tuned.ranking[0])
 
 
+@pytest.mark.slow
 def test_what_was_killed_is_not_drawn_once_more(source, tmp_path):
     class Killed(BaseException):
         pass

@@ -33,6 +33,7 @@ def table(path):
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("nodes", [True, False])
 def test_a_row_of_predictions_is_a_row_of_the_edges_table(tmp_path, target, nodes):
@@ -107,6 +108,7 @@ def noisy(*parts):
     return change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label_messages", [True, False])
 def test_noise_in_the_labels_of_test_edges_changes_no_prediction(tmp_path, label_messages):
     settings = {**BY_PART, "label_messages": label_messages}
@@ -187,6 +189,7 @@ def test_dates_are_times(tmp_path):
     assert max(when[split.train]) < min(when[split.test])
 
 
+@pytest.mark.slow
 def test_a_run_is_predicted_as_it_was_trained_and_new_tables_need_no_target(tmp_path):
     for more in ({}, {"label_messages": True}, {"time_column": "when"}):
         name = next(iter(more), "plain")
@@ -201,6 +204,7 @@ def test_a_run_is_predicted_as_it_was_trained_and_new_tables_need_no_target(tmp_
         assert "fraud_true" not in table(tmp_path / "new.csv")[0]
 
 
+@pytest.mark.slow
 def test_edges_to_unknown_nodes_are_an_error_or_left_out(tmp_path):
     def change(columns):
         columns["target"][4] = "nobody"

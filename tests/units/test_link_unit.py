@@ -131,6 +131,7 @@ def test_an_edge_is_scored_as_if_it_were_not_there(graph):
     assert scores(model, graph, pair) == scores(model, without, pair)
 
 
+@pytest.mark.slow
 def test_tables_are_trained_scored_and_recommended(graph, tmp_path):
     edges = [f"n{a},n{b}" for a, b in graph.edge_index.T.tolist()]
     (tmp_path / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
