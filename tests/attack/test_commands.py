@@ -200,7 +200,7 @@ def test_a_search_that_was_killed_in_its_first_trial_tries_the_preset_again(tmp_
 
     graph = write_graph(tmp_path / "graph")
     trials = {}
-    for name, ways in (("killed", ("kill", "kill", "on")), ("quiet", ("on",))):
+    for name, ways in (("killed", (*["kill"] * 4, "on")), ("quiet", ("on",))):
         for way in ways:
             ended = python(KILLED_SEARCH, graph, tmp_path / name, way)
             assert ended.returncode == (-signal.SIGKILL if way == "kill" else 0), ended.stderr

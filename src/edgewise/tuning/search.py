@@ -91,7 +91,7 @@ def tune(
     return search.so_far
 
 
-_KILLS = 3  # of the first trial, before the search goes on without it
+_KILLS = 6  # of the first trial before its first epoch, until the search goes on without it
 
 
 class _Stopped(Exception):
@@ -196,8 +196,10 @@ class _Search:
         ).generate_state(1)
         self.study.sampler = optuna.samplers.TPESampler(seed=int(words[0]))
         waiting = self.study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
+        failed = self.study.get_trials(deepcopy=False, states=(TrialState.FAIL,))
+        stuck = sum(not trial.intermediate_values for trial in failed)
         # The preset comes first, also after a kill; but not for ever, if it is too large.
-        if not so_far.counted and killed < _KILLS and not waiting:
+        if not so_far.counted and stuck < _KILLS and not waiting:
             base = self.base.flat()
             self.study.enqueue_trial({s.name: base[s.name] for s in self.space})
         return self.study.ask()
