@@ -112,6 +112,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0, help="case to begin with")
     parser.add_argument("--case", type=int, default=None)
     wanted = parser.parse_args()
     warnings.simplefilter("error")
@@ -121,7 +122,8 @@ def main():
             print(Fuzzer(Path(folder) / "files", wanted.seed).run(wanted.case))
             return
         say = partial(print, flush=True)
-        outcomes, failures = fuzz(Path(folder) / "files", wanted.seed, wanted.count, say=say)
+        files, first = Path(folder) / "files", wanted.first
+        outcomes, failures = fuzz(files, wanted.seed, wanted.count, first, say)
     print(f"{wanted.count} cases of seed {wanted.seed}: {dict(outcomes)}, {len(failures)} failures")
     sys.exit(1 if failures else 0)
 

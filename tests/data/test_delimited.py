@@ -195,3 +195,15 @@ def test_semicolons_between_cells_are_understood_where_the_header_has_no_comma(t
     assert stretch.table.numbers("logp").tolist() == [3.417, 1.5]
     path.write_text("a;b,c\n1;2,3\n")
     assert list(read_table(path).columns) == ["a;b", "c"]
+
+
+@pytest.mark.parametrize("end", [b"\xc3", b"\xc3\n", b"\xe2\x82"])
+def test_a_character_that_is_cut_off_at_the_end_is_a_sentence(end, tmp_path, monkeypatch):
+    """Nor does Arrow print a stack trace about the row."""
+    seen = []
+    monkeypatch.setattr("sys.unraisablehook", seen.append)
+    path = tmp_path / "cut.csv"
+    path.write_bytes("id,size\nä,1\n".encode() + b"b" + end)
+    with pytest.raises(EdgewiseError, match=r"cut\.csv"):
+        read_table(path)
+    assert not seen

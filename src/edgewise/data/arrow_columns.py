@@ -102,9 +102,10 @@ class _Plain:
         data = self._stream.read(size)
         if b'"' in data:
             raise _NotPlain
-        if not data.isascii():  # Arrow would print a stack trace for a row that is no text
+        begun, _ = self._decoder.getstate()  # a character that the block before cut in two
+        if begun or not data.isascii():  # Arrow would print a stack trace for a row that is no text
             try:
-                self._decoder.decode(data)
+                self._decoder.decode(data, final=len(data) < size)
             except UnicodeDecodeError:
                 raise _NotPlain from None
         self._done += len(data)
