@@ -146,6 +146,7 @@ GRAPHML = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{}</graphml>'
         ),
         (GRAPHML.format("<graph>" * 10_000 + "</graph>" * 10_000), "nested deeper than 50"),
         (GRAPHML.format("<graph>"), "is not GraphML"),
+        ('<?xml version="1.0" encoding="utp-8"?><graphml/>', "unknown encoding"),
     ],
 )
 def test_graphml_that_attacks_or_is_none_is_a_sentence(tmp_path, content, sentence):

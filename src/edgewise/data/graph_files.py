@@ -175,7 +175,7 @@ def _check_xml(stream: io.BufferedIOBase, path: str) -> None:
                 )
             parser.Parse(block)
         parser.Parse(b"", True)
-    except expat.ExpatError as error:
+    except (expat.ExpatError, LookupError) as error:  # LookupError: an unknown encoding
         raise EdgewiseError(f"{path} is not GraphML ({error}); export it again") from error
 
 
