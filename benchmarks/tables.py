@@ -122,10 +122,12 @@ def attack_table() -> str:
     fuzz = result.get("fuzz")
     if fuzz:
         failed = "none" if not fuzz["failures"] else "some"
+        again = len(fuzz.get("repeated", ()))
+        repeated = f" ({again} of them once more, after a mend)" if again else ""
         lines += [
             "",
-            f"{fuzz['cases']:,} damaged files were read; {failed} ended neither in success nor "
-            "in one sentence.",
+            f"{fuzz['cases']:,} damaged files were read{repeated}; {failed} ended neither in "
+            "success nor in one sentence.",
         ]
     return "\n".join(lines)
 
