@@ -11,7 +11,7 @@ from edgewise.runs.new_data import model_and_data
 from edgewise.runs.outputs import judged
 from edgewise.tasks.metrics import Metrics
 from edgewise.training.predictor import load_model
-from edgewise.units.base import Show, Tell
+from edgewise.units.base import Asked, Show, Tell
 
 
 def evaluate(
@@ -44,9 +44,7 @@ def evaluate(
             for name, rows in problem.split.parts().items()
         }
     model, source = model_and_data(folder, data, smiles_column, encoding, device)
-    prediction, truth = model.unit.evaluated(
-        model, source, smiles_column=smiles_column, progress=progress, tell=tell
-    )
+    prediction, truth = model.unit.evaluated(model, source, Asked(smiles_column, progress, tell))
     metrics = judged(model.task, prediction, truth, np.arange(len(truth)))
     if not metrics["rows"]:
         raise EdgewiseError(f"{source} holds no known target to compare with; fill its column")

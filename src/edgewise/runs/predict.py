@@ -8,7 +8,7 @@ from edgewise.data.tables import read_table
 from edgewise.runs.folder import check_not_own, open_run, reopen
 from edgewise.runs.new_data import model_and_data
 from edgewise.runs.table_writer import table_writer
-from edgewise.units.base import Show, Tell
+from edgewise.units.base import Asked, Show, Tell
 
 
 def predict(
@@ -74,9 +74,7 @@ def predict(
         return len(problem.truth), 0
     good = bad = 0
     with table_writer(out, raw_cells=raw_cells) as write:
-        for some in model.unit.predicted(
-            model, source, smiles_column=smiles_column, progress=progress, tell=tell
-        ):
+        for some in model.unit.predicted(model, source, Asked(smiles_column, progress, tell)):
             write(some.columns)
             good, bad = good + some.good, bad + some.bad
     return good, bad

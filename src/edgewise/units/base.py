@@ -87,6 +87,21 @@ class Predicted:
     bad: int = 0  # rows that could not be
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What else is asked of predictions for new data.
+
+    Args:
+        smiles_column: Of molecules, if it is not that of the training.
+        progress: Called while molecules are read.
+        tell: Called with each thing worth telling.
+    """
+
+    smiles_column: str = ""
+    progress: Show | None = None
+    tell: Tell = lambda _: None
+
+
 class Unit:
     """What a row is: how it is named, read, split, batched and written."""
 
@@ -109,15 +124,7 @@ class Unit:
         """The network of these settings, with fresh weights."""
         raise NotImplementedError
 
-    def predicted(
-        self,
-        model: Predicts,
-        source: Source,
-        *,
-        smiles_column: str = "",
-        progress: Show | None = None,
-        tell: Tell = lambda _: None,
-    ) -> Iterator[Predicted]:
+    def predicted(self, model: Predicts, source: Source, asked: Asked) -> Iterator[Predicted]:
         """Predictions for new data, some rows at a time, in their order."""
         raise NotImplementedError
 
@@ -130,13 +137,7 @@ class Unit:
         )
 
     def evaluated(
-        self,
-        model: Predicts,
-        source: Source,
-        *,
-        smiles_column: str = "",
-        progress: Show | None = None,
-        tell: Tell = lambda _: None,
+        self, model: Predicts, source: Source, asked: Asked
     ) -> tuple[Prediction, np.ndarray]:
         """Predictions for new data and the truth in them."""
         raise NotImplementedError

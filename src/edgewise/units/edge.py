@@ -11,7 +11,6 @@ from torch import Tensor
 
 from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.registries import LAYERS
 from edgewise.core.settings import Settings
 from edgewise.data.edge_reader import EdgeReader, ReadEdges, implied_nodes, load_edge_reader
 from edgewise.data.graph_reader import TableNotes, edge_ends, node_ids
@@ -23,12 +22,22 @@ from edgewise.data.tables import Table
 from edgewise.data.times import read_times, split_by_time, stretch_starts
 from edgewise.graphs.edge_rows import EdgeRows, edge_name, query_width
 from edgewise.graphs.incident import port_numbers
-from edgewise.nn.network import ChannelNetwork, Network
-from edgewise.nn.readouts import EdgeReadout
+from edgewise.nn.network import Network
 from edgewise.tasks.base import Columns, Prediction, Task
 from edgewise.tasks.reading import find_task
-from edgewise.units.base import Opened, Predicted, Predicts, Problem, Show, Tell, Unit, known_rows
+from edgewise.units.base import (
+    Asked,
+    Opened,
+    Predicted,
+    Predicts,
+    Problem,
+    Show,
+    Tell,
+    Unit,
+    known_rows,
+)
 from edgewise.units.edge_notices import edge_columns_line, edge_row_notices
+from edgewise.units.pair_network import pair_network
 from edgewise.units.splitting import drawn_split, is_file
 from edgewise.units.task_settings import refuse_task_settings
 
@@ -72,52 +81,23 @@ class EdgeUnit(Unit):
         return Opened(problem, (str(read.graph), *found.notes, *notes), notices=tuple(notices))
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
-        model = settings.model
-        apart = LAYERS[model.layer].has_edge_state
-        directions = {
-            (True, True): "parallel",
-            (True, False): "parallel_both_ways",
-            (False, True): "merged",
-            (False, False): "merged_sum",
-        }
-        width = query_width(channels, directed=model.directed)
-        return ChannelNetwork(
-            features,
-            outputs,
-            channels,
-            model,
-            readout=EdgeReadout(width, model.hidden, directed=model.directed),
-            direction=directions[apart, model.directed],
-        )
+        width = query_width(channels, directed=settings.model.directed)
+        return pair_network(features, outputs, channels, width, settings.model)
 
-    def predicted(
-        self,
-        model: Predicts,
-        source: Source,
-        *,
-        smiles_column: str = "",
-        progress: Show | None = None,
-        tell: Tell = lambda _: None,
-    ) -> Iterator[Predicted]:
-        data, truth, count = self._read(model, source, tell)
+    def predicted(self, model: Predicts, source: Source, asked: Asked) -> Iterator[Predicted]:
+        data, truth, count = self._read(model, source, asked.tell)
         prediction = model.predict(data)
         columns = model.task.predicted_columns(prediction)
         if isinstance(truth, Tensor):
             columns = model.task.compared_columns(prediction, truth.numpy())
         elif truth is not None:
-            tell(f"written without the truth beside the predictions: {truth}")
+            asked.tell(f"written without the truth beside the predictions: {truth}")
         yield Predicted({**_row_columns(data), **columns}, len(data), count - len(data))
 
     def evaluated(
-        self,
-        model: Predicts,
-        source: Source,
-        *,
-        smiles_column: str = "",
-        progress: Show | None = None,
-        tell: Tell = lambda _: None,
+        self, model: Predicts, source: Source, asked: Asked
     ) -> tuple[Prediction, np.ndarray]:
-        data, truth, _ = self._read(model, source, tell)
+        data, truth, _ = self._read(model, source, asked.tell)
         if truth is None:
             raise EdgewiseError(
                 f"{source} has no labels to compare with; give {preview(model.task.names)}"

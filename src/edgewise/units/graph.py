@@ -30,7 +30,17 @@ from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.nn.readouts import GraphReadout
 from edgewise.tasks.base import Columns, Prediction, Task
 from edgewise.tasks.reading import find_task
-from edgewise.units.base import Opened, Predicted, Predicts, Problem, Show, Tell, Unit, known_rows
+from edgewise.units.base import (
+    Asked,
+    Opened,
+    Predicted,
+    Predicts,
+    Problem,
+    Show,
+    Tell,
+    Unit,
+    known_rows,
+)
 from edgewise.units.direction import decide_direction
 from edgewise.units.node_notices import columns_line, described_columns, target_columns
 from edgewise.units.splitting import drawn_split, is_file, split_seed
@@ -85,24 +95,16 @@ class GraphUnit(Unit):
             direction="as_given" if undecided else "",
         )
 
-    def predicted(
-        self,
-        model: Predicts,
-        source: Source,
-        *,
-        smiles_column: str = "",
-        progress: Show | None = None,
-        tell: Tell = lambda _: None,
-    ) -> Iterator[Predicted]:
+    def predicted(self, model: Predicts, source: Source, asked: Asked) -> Iterator[Predicted]:
         data = model.settings.data
-        named = replace(data, smiles_column=smiles_column)
+        named = replace(data, smiles_column=asked.smiles_column)
         good = bad = 0
         for stretch in source.stream_graphs(named, usual=data.smiles_column):
-            some = self._predicted_stretch(model, stretch, tell)
+            some = self._predicted_stretch(model, stretch, asked.tell)
             good, bad = good + some.good, bad + some.bad
             yield some
-            if progress is not None:
-                progress(f"{good + bad:,} graphs", stretch.done, stretch.size)
+            if asked.progress is not None:
+                asked.progress(f"{good + bad:,} graphs", stretch.done, stretch.size)
 
     def _predicted_stretch(self, model: Predicts, stretch: GraphStretch, tell: Tell) -> Predicted:
         """The rows as they are, with predictions and errors behind them."""
@@ -127,21 +129,15 @@ class GraphUnit(Unit):
         return Predicted(columns, len(structures), len(table) - len(structures))
 
     def evaluated(
-        self,
-        model: Predicts,
-        source: Source,
-        *,
-        smiles_column: str = "",
-        progress: Show | None = None,
-        tell: Tell = lambda _: None,
+        self, model: Predicts, source: Source, asked: Asked
     ) -> tuple[Prediction, np.ndarray]:
-        named = replace(model.settings.data, smiles_column=smiles_column)
+        named = replace(model.settings.data, smiles_column=asked.smiles_column)
         rows = source.read_graphs(named, usual=model.settings.data.smiles_column)
         known = model.task.read(rows.table)
-        structures, invalid = rows.structures(on_invalid="skip", progress=progress)
+        structures, invalid = rows.structures(on_invalid="skip", progress=asked.progress)
         if invalid:
-            tell(left_out(invalid, len(rows.table)))
-        prediction = model.predict(self._packed(structures, model, tell))
+            asked.tell(left_out(invalid, len(rows.table)))
+        prediction = model.predict(self._packed(structures, model, asked.tell))
         return prediction, known[torch.from_numpy(structures.rows)].numpy()
 
     def _packed(self, structures: Structures, model: Predicts, tell: Tell) -> GraphSet:

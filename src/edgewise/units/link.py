@@ -11,7 +11,6 @@ from torch import Tensor
 
 from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.registries import LAYERS
 from edgewise.core.settings import Settings
 from edgewise.data.edge_reader import EdgeReader, implied_nodes, load_edge_reader
 from edgewise.data.graph_reader import edge_ends, node_ids
@@ -23,11 +22,11 @@ from edgewise.graphs.edge_rows import edge_name
 from edgewise.graphs.graph import Graph, single_precision
 from edgewise.graphs.link_rows import PAIR_FEATURES, LinkRows
 from edgewise.graphs.negatives import NegativeSampler
-from edgewise.nn.network import ChannelNetwork, Network
-from edgewise.nn.readouts import EdgeReadout
+from edgewise.nn.network import Network
 from edgewise.tasks.base import Columns, Prediction
 from edgewise.tasks.link import Link
-from edgewise.units.base import Opened, Predicted, Predicts, Problem, Show, Tell, Unit
+from edgewise.units.base import Asked, Opened, Predicted, Predicts, Problem, Show, Unit
+from edgewise.units.pair_network import pair_network
 from edgewise.units.splitting import drawn_split, is_file, split_seed
 
 CANDIDATES = 20  # pairs without an edge that a link of validation or test is ranked among
@@ -63,45 +62,16 @@ class LinkUnit(Unit):
         return Opened(problem, (str(graph), *found.notes, note))
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
-        model = settings.model
-        apart = LAYERS[model.layer].has_edge_state
-        directions = {
-            (True, True): "parallel",
-            (True, False): "parallel_both_ways",
-            (False, True): "merged",
-            (False, False): "merged_sum",
-        }
-        return ChannelNetwork(
-            features,
-            outputs,
-            channels,
-            model,
-            readout=EdgeReadout(PAIR_FEATURES, model.hidden, directed=model.directed),
-            direction=directions[apart, model.directed],
-        )
+        return pair_network(features, outputs, channels, PAIR_FEATURES, settings.model)
 
-    def predicted(
-        self,
-        model: Predicts,
-        source: Source,
-        *,
-        smiles_column: str = "",
-        progress: Show | None = None,
-        tell: Tell = lambda _: None,
-    ) -> Iterator[Predicted]:
+    def predicted(self, model: Predicts, source: Source, asked: Asked) -> Iterator[Predicted]:
         raise EdgewiseError(
             "a model of links scores pairs; name them with --pairs pairs.csv, or ask for the "
             "likeliest with --top 10 --for ids.csv"
         )
 
     def evaluated(
-        self,
-        model: Predicts,
-        source: Source,
-        *,
-        smiles_column: str = "",
-        progress: Show | None = None,
-        tell: Tell = lambda _: None,
+        self, model: Predicts, source: Source, asked: Asked
     ) -> tuple[Prediction, np.ndarray]:
         raise EdgewiseError(
             "links of other data would be among what they are predicted from; train on these data"

@@ -24,7 +24,17 @@ from edgewise.graphs.whole_graph import WholeGraph
 from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.tasks.base import Prediction, Task
 from edgewise.tasks.reading import find_label_task, find_task
-from edgewise.units.base import Opened, Predicted, Predicts, Problem, Show, Tell, Unit, known_rows
+from edgewise.units.base import (
+    Asked,
+    Opened,
+    Predicted,
+    Predicts,
+    Problem,
+    Show,
+    Tell,
+    Unit,
+    known_rows,
+)
 from edgewise.units.direction import decide_direction
 from edgewise.units.node_notices import (
     columns_line,
@@ -84,35 +94,21 @@ class NodeUnit(Unit):
         direction = "by_symmetry" if undecided else ""
         return ChannelNetwork(features, outputs, channels, model, direction=direction)
 
-    def predicted(
-        self,
-        model: Predicts,
-        source: Source,
-        *,
-        smiles_column: str = "",
-        progress: Show | None = None,
-        tell: Tell = lambda _: None,
-    ) -> Iterator[Predicted]:
-        graph, truth = self._read(model, source, tell)
+    def predicted(self, model: Predicts, source: Source, asked: Asked) -> Iterator[Predicted]:
+        graph, truth = self._read(model, source, asked.tell)
         prediction = model.predict(WholeGraph(graph, find_device(model.settings.training.device)))
         columns = model.task.predicted_columns(prediction)
         if isinstance(truth, Tensor):
             columns = model.task.compared_columns(prediction, truth.numpy())
         elif truth is not None:
-            tell(f"written without the truth beside the predictions: {truth}")
+            asked.tell(f"written without the truth beside the predictions: {truth}")
         names = list(graph.node_ids or map(str, range(graph.num_nodes)))
         yield Predicted({"id": names, **columns}, graph.num_nodes)
 
     def evaluated(
-        self,
-        model: Predicts,
-        source: Source,
-        *,
-        smiles_column: str = "",
-        progress: Show | None = None,
-        tell: Tell = lambda _: None,
+        self, model: Predicts, source: Source, asked: Asked
     ) -> tuple[Prediction, np.ndarray]:
-        graph, truth = self._read(model, source, tell)
+        graph, truth = self._read(model, source, asked.tell)
         if truth is None:
             raise EdgewiseError(
                 f"{source} has no labels to compare with; give {preview(model.task.names)}"
