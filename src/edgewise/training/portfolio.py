@@ -74,7 +74,10 @@ def _validated(fitting: Fitting, epochs: int, stop: Callable[[], bool]) -> float
     """The validation score of the best epoch so far, lower is better; infinite if it diverged."""
     while not fitting.done and len(fitting.history) < epochs:
         if stop():
-            raise EdgewiseError("stopped before a regime was chosen, so there is no model")
+            raise EdgewiseError(
+                "stopped before a regime was chosen, so there is no model; continue with edgewise "
+                "train --resume RUN"
+            )
         try:
             fitting.step()
         except EdgewiseError:
