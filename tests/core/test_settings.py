@@ -8,6 +8,7 @@ import pytest
 
 from edgewise.cli.flags import chosen, setting_flags
 from edgewise.core.errors import EdgewiseError
+from edgewise.core.foreign import refuse_foreign
 from edgewise.core.presets import make_settings
 from edgewise.core.settings import (
     PART_OF,
@@ -18,7 +19,6 @@ from edgewise.core.settings import (
     Settings,
     flattened,
     load_settings,
-    refuse_foreign,
 )
 
 

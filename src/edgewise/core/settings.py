@@ -3,127 +3,102 @@
 Flags, config files, estimators, saved files and the report follow from these declarations.
 """
 
-import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, cast
+from typing import Any
 
-from edgewise.core.errors import EdgewiseError, NotRegistered, preview
+from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS, UNITS
 from edgewise.core.registry import Choices
+from edgewise.core.setting import BELOW_ONE, Part, checked, setting
 
 NORMALIZATIONS = ("doubly_stochastic", "symmetric", "row", "gcn", "none")
 REGIMES = ("shallow", "deep", "gated")  # what they are is said in edgewise.core.presets
 POOLINGS = ("max", "mean", "sum", "mean+max+sum")
-_BELOW_ONE = 0.999999
-# Who says whether a setting holds: each has a set of the names that it takes.
-OWNERS = ("source", "unit", "layer", "task")
-
-
-def _setting(
-    default: Any,
-    help: str,
-    *,
-    of: str = "",
-    choices: Collection[str] = (),
-    low: int | float = -math.inf,
-    high: int | float = math.inf,
-) -> Any:
-    """A field with its help text, who decides whether it holds, and what values it may take."""
-    limits = {"choices": choices, "low": low, "high": high}
-    return field(default=default, metadata={"help": help, "of": of, **limits})
-
-
-class _Part:
-    """Settings whose values are checked when they are made."""
-
-    def __post_init__(self) -> None:
-        for one in fields(self):  # type: ignore[arg-type]
-            object.__setattr__(self, one.name, _checked(one, getattr(self, one.name)))
 
 
 @dataclass(frozen=True)
-class DataSettings(_Part):
+class DataSettings(Part):
     """How data are read."""
 
-    task: str = _setting(
+    task: str = setting(
         "auto", "task, if it is not the one guessed from the target", choices=Choices(TASKS, "auto")
     )
-    predict: str = _setting(
+    predict: str = setting(
         "auto",
         "what a row of predictions is, if it is not what the data are usually used for",
         choices=Choices(UNITS, "auto", ending="s"),
     )
-    target: tuple[str, ...] = _setting((), "column to predict, may be repeated", of="source")
-    smiles_column: str = _setting(
+    target: tuple[str, ...] = setting((), "column to predict, may be repeated", of="source")
+    smiles_column: str = setting(
         "", "column of SMILES, if it is not found by its name", of="source"
     )
-    graph_column: str = _setting(
+    graph_column: str = setting(
         "graph", "tables of graphs, nodes and edges: column that names the graph", of="source"
     )
-    id_column: str = _setting("id", "nodes table: column that names each node", of="source")
-    source_column: str = _setting(
+    id_column: str = setting("id", "nodes table: column that names each node", of="source")
+    source_column: str = setting(
         "source", "edges table: column of the node an edge starts from", of="source"
     )
-    destination_column: str = _setting(
+    destination_column: str = setting(
         "target", "edges table: column of the node an edge goes to", of="source"
     )
-    edges: str = _setting(
+    edges: str = setting(
         "directed",
         "whether edges have a direction",
         of="source",
         choices=("directed", "undirected"),
     )
-    text: tuple[str, ...] = _setting((), "column to read as text, may be repeated", of="source")
-    categories: tuple[str, ...] = _setting(
+    text: tuple[str, ...] = setting((), "column to read as text, may be repeated", of="source")
+    categories: tuple[str, ...] = setting(
         (), "column to read as categories, may be repeated", of="source"
     )
-    numbers: tuple[str, ...] = _setting(
+    numbers: tuple[str, ...] = setting(
         (), "column to read as numbers, may be repeated", of="source"
     )
-    ignore: tuple[str, ...] = _setting((), "column to leave out, may be repeated", of="source")
-    label_columns: tuple[str, ...] = _setting(
+    ignore: tuple[str, ...] = setting((), "column to leave out, may be repeated", of="source")
+    label_columns: tuple[str, ...] = setting(
         (),
         "with --label-messages, column of the edges that is known only together with the label "
         "and shown with it, may be repeated",
         of="unit",
     )
-    fit_on: str = _setting(
+    fit_on: str = setting(
         "train",
         "rows from which scales, vocabularies and categories of the columns are learnt (all: the "
         "transductive setting)",
         of="source",
         choices=("train", "all"),
     )
-    missing: str = _setting(
+    missing: str = setting(
         "error",
         "empty cells in columns of numbers: error, or the mean",
         of="source",
         choices=("error", "mean"),
     )
-    unknown: str = _setting(
+    unknown: str = setting(
         "error",
         "edges to unknown nodes: error, or drop them",
         of="source",
         choices=("error", "drop"),
     )
-    duplicates: str = _setting(
+    duplicates: str = setting(
         "error",
         "repeated edges: error, or the sum or maximum of their values",
         of="source",
         choices=("error", "sum", "max"),
     )
-    on_invalid: str = _setting(
+    on_invalid: str = setting(
         "skip",
         "molecules that cannot be read: skip them, or error",
         of="source",
         choices=("skip", "error"),
     )
-    encoding: str = _setting("utf-8", "character encoding of text files", of="source")
-    decimal: str = _setting(
+    encoding: str = setting("utf-8", "character encoding of text files", of="source")
+    decimal: str = setting(
         ".", "decimal separator of numbers in text files", of="source", choices=(".", ",")
     )
-    missing_values: tuple[str, ...] = _setting(
+    missing_values: tuple[str, ...] = setting(
         (),
         "word that stands for a missing value, besides the usual ones; may be repeated",
         of="source",
@@ -131,125 +106,125 @@ class DataSettings(_Part):
 
 
 @dataclass(frozen=True)
-class SplitSettings(_Part):
+class SplitSettings(Part):
     """Which rows train, validate and test."""
 
-    split: str = _setting(
+    split: str = setting(
         "dense",
         "dense (60/20/20), sparse (5/15/80), molecules (80/10/10), scaffold, three shares such "
         "as 0.7,0.1,0.2, or a JSON file of row numbers",
     )
-    split_column: str = _setting("", "column that says train, validation or test", of="source")
-    time_column: str = _setting(
+    split_column: str = setting("", "column that says train, validation or test", of="source")
+    time_column: str = setting(
         "",
         "column of the edges that says when each happened: earlier edges train, later ones "
         "validate and test, and messages come from earlier edges alone",
         of="unit",
     )
-    stratify: bool = _setting(False, "keep the distribution of classes or values in each subset")
-    split_seed: int | None = _setting(None, "seed of the split, if it is not --seed", low=0)
+    stratify: bool = setting(False, "keep the distribution of classes or values in each subset")
+    split_seed: int | None = setting(None, "seed of the split, if it is not --seed", low=0)
 
 
 @dataclass(frozen=True)
-class ModelSettings(_Part):
+class ModelSettings(Part):
     """What a network is made of, apart from the widths that the data decide."""
 
-    layer: str = _setting("conv", "layer of the network", choices=Choices(LAYERS))
-    normalize: str = _setting(
+    layer: str = setting("conv", "layer of the network", choices=Choices(LAYERS))
+    normalize: str = setting(
         "doubly_stochastic",
         "normalisation of the edge channels",
         of="layer",
         choices=NORMALIZATIONS,
     )
-    adapt: bool = _setting(
+    adapt: bool = setting(
         True, "attention coefficients of a layer are the edge channels of the next", of="layer"
     )
-    directed: bool = _setting(
+    directed: bool = setting(
         True, "direction as edge channels: forward, backward and their sum", of="source"
     )
-    reciprocal: str = _setting(
+    reciprocal: str = setting(
         "auto",
         "without --directed, how the two directions between two nodes join; auto: max where "
         "every edge of the training data has an equal reverse edge, else sum",
         of="source",
         choices=("auto", "sum", "max"),
     )
-    depth: int = _setting(2, "number of layers", low=1, high=100)
-    hidden: int = _setting(
+    depth: int = setting(2, "number of layers", low=1, high=100)
+    hidden: int = setting(
         64, "width of a hidden layer, per edge channel and head", low=1, high=10_000
     )
-    heads: int = _setting(1, "attention heads of the hidden layers", of="layer", low=1)
-    dropout: float = _setting(
+    heads: int = setting(1, "attention heads of the hidden layers", of="layer", low=1)
+    dropout: float = setting(
         0.6,
         "dropout on the input of each layer and on attention coefficients",
         low=0,
-        high=_BELOW_ONE,
+        high=BELOW_ONE,
     )
-    channels: int = _setting(
+    channels: int = setting(
         0,
         "largest number of learnt edge channels, of which there are a divisor of the hidden "
         "width; 0: one for each column",
         of="layer",
         low=0,
     )
-    encoder: str = _setting(
+    encoder: str = setting(
         "none",
         "linear map of the node features to the hidden width, before the first layer",
         choices=("none", "linear"),
     )
-    activation: str = _setting(
+    activation: str = setting(
         "elu", "activation after each hidden layer", choices=("elu", "relu", "gelu")
     )
-    norm: str = _setting(
+    norm: str = setting(
         "none",
         "batch or layer normalisation of hidden node features",
         choices=("none", "batch", "layer"),
     )
-    residual: bool = _setting(False, "add the input of a hidden layer to its output")
-    feed_forward: int = _setting(
+    residual: bool = setting(False, "add the input of a hidden layer to its output")
+    feed_forward: int = setting(
         0, "width of a feed-forward part in each block, times the hidden width; 0: none", low=0
     )
-    head: str = _setting(
+    head: str = setting(
         "layer",
         "output head: the last layer itself (its channels averaged), one linear layer, or a "
         "perceptron of two",
         of="unit",
         choices=("layer", "linear", "mlp"),
     )
-    label_messages: bool = _setting(
+    label_messages: bool = setting(
         False,
         "labels of training edges are features of theirs that other edges are predicted from",
         of="unit",
     )
-    ports: bool = _setting(
+    ports: bool = setting(
         True,
         "number of an edge among its parallel edges as a channel, where there are any",
         of="unit",
     )
-    pooling: str = _setting("max", "pooling of the nodes of a graph", of="unit", choices=POOLINGS)
-    featurizer: str = _setting(
+    pooling: str = setting("max", "pooling of the nodes of a graph", of="unit", choices=POOLINGS)
+    featurizer: str = setting(
         "paper", "features of atoms and bonds", of="source", choices=Choices(FEATURIZERS)
     )
-    pair_threshold: int = _setting(
+    pair_threshold: int = setting(
         10, "bonds that a pair of elements needs for a channel of its own", of="source", low=0
     )
-    descriptors: str = _setting(
+    descriptors: str = setting(
         "none",
         "auto: blend in a kernel regression on fingerprints and descriptors of molecules, by the "
         "weight that suits the validation rows",
         of="source",
         choices=("none", "auto"),
     )
-    incident: bool = _setting(
+    incident: bool = setting(
         False,
         "add the channels of its edges, summed up, to the input of each node; needs encoder = "
         "linear",
         of="unit",
     )
-    incident_means: bool = _setting(
+    incident_means: bool = setting(
         True, "number of incident edges and means of their channels as node features", of="unit"
     )
-    regime: str = _setting(
+    regime: str = setting(
         "given",
         "kind of network: as the other settings say (given), one of a fixed portfolio, or auto, "
         "which chooses from it on validation data",
@@ -265,57 +240,57 @@ class ModelSettings(_Part):
 
 
 @dataclass(frozen=True)
-class TrainingSettings(_Part):
+class TrainingSettings(Part):
     """How a network is trained."""
 
-    optimizer: str = _setting(
+    optimizer: str = setting(
         "adam",
         "adam, with L2 regularisation, or adamw, with weight decay",
         choices=("adam", "adamw"),
     )
-    learning_rate: float = _setting(0.005, "learning rate of the optimiser", low=1e-12)
-    schedule: str = _setting(
+    learning_rate: float = setting(0.005, "learning rate of the optimiser", low=1e-12)
+    schedule: str = setting(
         "constant",
         "learning rate over the epochs; cosine: linear warm-up, then cosine decay to 0",
         choices=("constant", "cosine"),
     )
-    warmup: float = _setting(
+    warmup: float = setting(
         0.05,
         "share of the steps in which the learning rate of schedule = cosine rises",
         low=0,
         high=1,
     )
-    clip: float = _setting(0.0, "largest norm of the gradient of a step; 0: any", low=0)
-    weight_decay: float = _setting(0.0005, "regularisation of weights, not of biases", low=0)
-    epochs: int = _setting(1000, "largest number of epochs", low=1)
-    patience: int = _setting(
+    clip: float = setting(0.0, "largest norm of the gradient of a step; 0: any", low=0)
+    weight_decay: float = setting(0.0005, "regularisation of weights, not of biases", low=0)
+    epochs: int = setting(1000, "largest number of epochs", low=1)
+    patience: int = setting(
         100, "epochs without a lower validation loss before early stopping", low=1
     )
-    monitor: str = _setting(
+    monitor: str = setting(
         "loss",
         "what early stopping goes by on validation data: the loss, or the score (the task's "
         "headline metric)",
         choices=("loss", "score"),
     )
-    batch_size: int = _setting(
+    batch_size: int = setting(
         64, "graphs, or edges to predict, in a batch", of="unit", low=1, high=1_000_000
     )
-    weighted: bool = _setting(
+    weighted: bool = setting(
         False, "weight classes in the loss by how rare they are in training", of="task"
     )
-    scale_targets: bool = _setting(
+    scale_targets: bool = setting(
         True, "scale targets to mean 0 and standard deviation 1", of="task"
     )
-    coverage: float = _setting(
+    coverage: float = setting(
         0.9,
         "share of new rows whose prediction interval or set is to hold the truth; 0: neither",
         of="task",
         low=0,
-        high=_BELOW_ONE,
+        high=BELOW_ONE,
     )
-    ensemble: int = _setting(1, "models whose predictions are averaged", low=1, high=1000)
-    seed: int = _setting(0, "seed of the split, the initial weights and dropout", low=0)
-    device: str = _setting("auto", "device to train on: auto, cpu, cuda or mps")
+    ensemble: int = setting(1, "models whose predictions are averaged", low=1, high=1000)
+    seed: int = setting(0, "seed of the split, the initial weights and dropout", low=0)
+    device: str = setting("auto", "device to train on: auto, cpu, cuda or mps")
 
 
 @dataclass(frozen=True)
@@ -331,7 +306,7 @@ class Settings:
         """The same settings but for some, by their names alone."""
         parts: dict[str, dict[str, Any]] = {}
         for name, value in known(flat).items():
-            parts.setdefault(PART_OF[name], {})[name] = _checked(SETTINGS[name], value)
+            parts.setdefault(PART_OF[name], {})[name] = checked(SETTINGS[name], value)
         return replace(
             self, **{part: replace(getattr(self, part), **new) for part, new in parts.items()}
         )
@@ -415,88 +390,3 @@ def flattened(content: Mapping[str, Any], where: str = "") -> dict[str, Any]:
         else:
             flat |= known({name: value}, where)
     return flat
-
-
-def refuse_foreign(given: Collection[str], owner: str, takes: Collection[str], why: str) -> None:
-    """Refuse settings that were given but do not hold.
-
-    Args:
-        given: Names of the settings that somebody set.
-        owner: One of :data:`OWNERS`.
-        takes: What it takes, of the settings that it decides about.
-        why: What it is, for the sentence: ``cora is a graph without tables``.
-    """
-    foreign = [
-        name for name in given if SETTINGS[name].metadata["of"] == owner and name not in takes
-    ]
-    if foreign:
-        several = len(foreign) > 1
-        raise EdgewiseError(
-            f"the setting{'s' * several} {preview(foreign)} {'do' if several else 'does'} not "
-            f"apply here: {why}; leave {'them' if several else 'it'} out"
-        )
-
-
-def without_foreign(
-    settings: Settings, owner: str, takes: Collection[str], kept: Collection[str]
-) -> Settings:
-    """The settings with those of a preset that do not hold at their defaults.
-
-    Args:
-        settings: With what a preset says.
-        owner: One of :data:`OWNERS`.
-        takes: What it takes, of the settings that it decides about.
-        kept: Names of settings that somebody set, or that follow from the data.
-    """
-    foreign = {
-        name: one.default
-        for name, one in SETTINGS.items()
-        if one.metadata["of"] == owner and name not in takes and name not in kept
-    }
-    return settings.changed(**foreign)
-
-
-def _checked(one: "Field[Any]", value: Any) -> Any:
-    """The value in the field's type, or a sentence."""
-    limits, wanted = one.metadata, cast(Any, one.type)
-    if wanted == tuple[str, ...]:
-        items = (value,) if isinstance(value, str) else value
-        if isinstance(items, list | tuple) and all(isinstance(item, str) for item in items):
-            return tuple(items)
-        raise EdgewiseError(f"{one.name} = {_shown(value)} is not a list of column names")
-    if wanted == int | None and value is None:
-        return None
-    number = wanted in (int, float, int | None)
-    right = {bool: bool, str: str, float: int | float}.get(wanted, int)
-    if not isinstance(value, right) or (number and isinstance(value, bool)):
-        name = {bool: "true or false", str: "a word", float: "a number"}.get(
-            wanted, "a whole number"
-        )
-        raise EdgewiseError(f"{one.name} = {_shown(value)} is not {name}")
-    choices = limits["choices"]
-    if choices and value not in choices:
-        unknown = f"{one.name} = {_shown(value)} is unknown; choose one of {', '.join(choices)}"
-        if isinstance(choices, Choices):
-            raise NotRegistered(
-                f"{unknown}, or name the Python file that registers it with --plugin"
-            )
-        raise EdgewiseError(unknown)
-    if number and not (_finite(value) and limits["low"] <= value <= limits["high"]):
-        most = {_BELOW_ONE: " and below 1", math.inf: ""}.get(
-            limits["high"], f" and at most {limits['high']:,}"
-        )
-        raise EdgewiseError(
-            f"{one.name} = {_shown(value)} is out of range; it must be at least "
-            f"{limits['low']:g}{most}"
-        )
-    return float(value) if wanted is float else value
-
-
-def _finite(number: Any) -> bool:
-    return abs(number) <= 10**300  # where whole numbers of any length are compared, not converted
-
-
-def _shown(value: Any) -> str:
-    """A value as it was written, within the length of a line."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:60]}..."

@@ -15,10 +15,11 @@ from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import inside, write_atomically
+from edgewise.core.foreign import refuse_foreign, without_foreign
 from edgewise.core.presets import make_settings
 from edgewise.core.registries import LAYERS, UNITS
 from edgewise.core.schema import Maybe, read_json
-from edgewise.core.settings import Settings, refuse_foreign, without_foreign
+from edgewise.core.settings import Settings
 from edgewise.data.splits import Split, random_split
 from edgewise.estimators.parameters import PARAMETERS, plain
 from edgewise.estimators.targets import (

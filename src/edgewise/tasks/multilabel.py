@@ -12,7 +12,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.tables import Table
-from edgewise.tasks.base import Columnar, Columns, balanced_weights, set_cells, zero_without
+from edgewise.tasks.base import Columns, balanced_weights, set_cells, zero_without
+from edgewise.tasks.columnar import Columnar
 from edgewise.tasks.metrics import Metrics, binary_metrics, roc_auc
 from edgewise.tasks.prediction import Prediction
 from edgewise.tasks.reading import distinct_numbers, holds_words, refuse_empty

@@ -13,7 +13,8 @@ from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import TrainingSettings
 from edgewise.data.columns import scale_of
 from edgewise.data.tables import Table
-from edgewise.tasks.base import Columnar, Columns, cells, zero_without
+from edgewise.tasks.base import Columns, cells, zero_without
+from edgewise.tasks.columnar import Columnar
 from edgewise.tasks.metrics import Metrics, regression_metrics
 from edgewise.tasks.prediction import Prediction
 from edgewise.tasks.reading import holds_words, refuse_empty

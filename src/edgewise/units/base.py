@@ -11,9 +11,10 @@ from torch import Tensor
 
 from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.foreign import refuse_foreign, without_foreign
 from edgewise.core.presets import make_settings
 from edgewise.core.registries import LAYERS, UNITS
-from edgewise.core.settings import Settings, refuse_foreign, without_foreign
+from edgewise.core.settings import Settings
 from edgewise.data.graph_rows import InvalidRow
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split

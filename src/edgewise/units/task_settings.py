@@ -1,6 +1,7 @@
 """Settings that only some tasks take, refused once it is known which task it is."""
 
-from edgewise.core.settings import Settings, refuse_foreign
+from edgewise.core.foreign import refuse_foreign
+from edgewise.core.settings import Settings
 from edgewise.tasks.base import Task
 
 
