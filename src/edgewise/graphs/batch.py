@@ -140,6 +140,30 @@ class Edges:
         return Edges(self.edge_index.to(device), self.edge_attr.to(device), self.num_nodes)
 
 
+@dataclass(frozen=True)
+class Share:
+    """The part of each training batch that is computed by one of several processes.
+
+    Example:
+        >>> Share(rank=1, workers=2).of(torch.arange(5))
+        tensor([3, 4])
+    """
+
+    rank: int = 0
+    workers: int = 1
+
+    def divides(self, rows: Tensor) -> bool:
+        """Whether there are rows for every process; if not, each computes all of them."""
+        return len(rows) >= self.workers
+
+    def of(self, rows: Tensor) -> Tensor:
+        """The rows of a batch that this process computes: a stretch of them."""
+        return rows.tensor_split(self.workers)[self.rank] if self.divides(rows) else rows
+
+
+EVERYTHING = Share()  # of a process that trains alone
+
+
 @runtime_checkable
 class Batches(Protocol):
     """Rows that come in batches: the nodes of one graph, or many graphs."""
@@ -162,8 +186,14 @@ class Batches(Protocol):
         """How many batches so many training rows make."""
         ...
 
-    def training_batches(self, rows: Tensor, batch_size: int) -> Iterator[tuple[Tensor, "Batch"]]:
-        """The rows once, each batch beside its rows; random draws are torch's."""
+    def training_batches(
+        self, rows: Tensor, batch_size: int, share: Share = EVERYTHING
+    ) -> Iterator[tuple[Tensor, "Batch"]]:
+        """The rows once, each batch beside its rows; random draws are torch's.
+
+        Of several processes, which draw alike, each is given all rows of a batch, beside a batch
+        that predicts those of ``share.of(rows)`` alone.
+        """
         ...
 
     def evaluation_batches(self, rows: Tensor) -> Iterator["Batch"]:

@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from edgewise.graphs.batch import Batch, EdgeQueries, Edges
+from edgewise.graphs.batch import EVERYTHING, Batch, EdgeQueries, Edges, Share
 from edgewise.graphs.graph import Graph
 from edgewise.graphs.incident import Messages, means, pair_groups, sums_width
 
@@ -100,17 +100,20 @@ class EdgeRows:
         parts = -(-rows // batch_size)
         return max(parts, FOLDS if self.labels is not None else 1)
 
-    def training_batches(self, rows: Tensor, batch_size: int) -> Iterator[tuple[Tensor, Batch]]:
+    def training_batches(
+        self, rows: Tensor, batch_size: int, share: Share = EVERYTHING
+    ) -> Iterator[tuple[Tensor, Batch]]:
         """Every row once: a stretch of time after the other, or some rows after the other."""
         if self.time is not None:
             groups = [rows[self._stretch[rows] == s] for s in self._stretch[rows].unique().tolist()]
             for number in torch.randperm(len(groups)).tolist():
-                yield groups[number], self._stretch_batch(groups[number])
+                yield groups[number], self._stretch_batch(share.of(groups[number]))
             return
         steps = self.steps(len(rows), batch_size)
         shuffled = rows[torch.randperm(len(rows))] if steps > 1 else rows
         for some in shuffled.tensor_split(min(steps, len(rows))):
-            yield some, self._batch(some, hidden=some if self.labels is not None else None)
+            hidden = some if self.labels is not None else None
+            yield some, self._batch(share.of(some), hidden=hidden)
 
     def evaluation_batches(self, rows: Tensor) -> Iterator[Batch]:
         place = torch.arange(len(rows))

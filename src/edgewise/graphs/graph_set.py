@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.graphs.batch import Batch, Edges, Preparer
+from edgewise.graphs.batch import EVERYTHING, Batch, Edges, Preparer, Share
 from edgewise.graphs.graph import Graph
 
 EVALUATION_BATCH = 256  # graphs at a time where no gradient is needed
@@ -85,10 +85,12 @@ class GraphSet:
         """How many batches so many training rows make."""
         return -(-rows // batch_size)
 
-    def training_batches(self, rows: Tensor, batch_size: int) -> Iterator[tuple[Tensor, Batch]]:
+    def training_batches(
+        self, rows: Tensor, batch_size: int, share: Share = EVERYTHING
+    ) -> Iterator[tuple[Tensor, Batch]]:
         """The rows in an order that torch's generator draws, some at a time."""
         for some in rows[torch.randperm(len(rows))].split(batch_size):
-            yield some, self.batch(some)
+            yield some, self.batch(share.of(some))
 
     def evaluation_batches(self, rows: Tensor) -> Iterator[Batch]:
         """The rows in their order, some at a time."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgewise.graphs.batch import Batch, EdgeQueries, Edges
+from edgewise.graphs.batch import EVERYTHING, Batch, EdgeQueries, Edges, Share
 from edgewise.graphs.edge_rows import FOLDS, edge_name
 from edgewise.graphs.graph import Graph
 from edgewise.graphs.negatives import NegativeSampler
@@ -77,7 +77,9 @@ class LinkRows:
     def steps(self, rows: int, batch_size: int) -> int:
         return min(FOLDS, max(rows // 2, 1))
 
-    def training_batches(self, rows: Tensor, batch_size: int) -> Iterator[tuple[Tensor, Batch]]:
+    def training_batches(
+        self, rows: Tensor, batch_size: int, share: Share = EVERYTHING
+    ) -> Iterator[tuple[Tensor, Batch]]:
         """Every link once, beside a pair that is drawn anew in place of each row without one."""
         links = rows[self.link_of_row[rows] >= 0]
         empty = rows[self.link_of_row[rows] < 0]
@@ -86,7 +88,8 @@ class LinkRows:
             drawn = self.sampler.draw(self.pairs[:, some])
             pairs = torch.cat([self.pairs[:, some], drawn], dim=1)
             without = empty[torch.arange(len(some)) % len(empty)]  # their truth is that of all
-            yield torch.cat([some, without]), self._batch(pairs, self.link_of_row[some])
+            every, asked = torch.cat([some, without]), share.of(torch.arange(pairs.size(1)))
+            yield every, self._batch(pairs[:, asked], self.link_of_row[some])
 
     def evaluation_batches(self, rows: Tensor) -> Iterator[Batch]:
         # A row without an edge stands behind a link, and is predicted with it.

@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from edgewise.graphs.batch import Batch
+from edgewise.graphs.batch import EVERYTHING, Batch, Share
 from edgewise.graphs.graph import Graph
 
 
@@ -49,9 +49,11 @@ class WholeGraph:
     def steps(self, rows: int, batch_size: int) -> int:
         return 1
 
-    def training_batches(self, rows: Tensor, batch_size: int) -> Iterator[tuple[Tensor, Batch]]:
+    def training_batches(
+        self, rows: Tensor, batch_size: int, share: Share = EVERYTHING
+    ) -> Iterator[tuple[Tensor, Batch]]:
         """A step on the whole graph is an epoch."""
-        yield rows, self.batch(rows)
+        yield rows, self.batch(share.of(rows))
 
     def evaluation_batches(self, rows: Tensor) -> Iterator[Batch]:
         yield self.batch(rows)

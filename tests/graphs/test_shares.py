@@ -1,0 +1,66 @@
+"""Several processes divide each training batch: their parts make up the whole one."""
+
+import pytest
+import torch
+
+import edgewise as ew
+from edgewise.core.presets import make_settings
+from edgewise.data.splits import random_split
+from edgewise.graphs.batch import Share
+from edgewise.graphs.edge_rows import EdgeRows
+from edgewise.graphs.graph_set import graph_set
+from edgewise.graphs.whole_graph import WholeGraph
+from edgewise.units.link import link_problem
+
+NODES = 12
+
+
+def a_graph(seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    pairs = torch.rand(NODES, NODES, generator=generator) < 0.4
+    edge_index = pairs.fill_diagonal_(False).nonzero().T.contiguous()
+    attr = torch.rand(edge_index.size(1), 2, generator=generator)
+    return ew.Graph(torch.rand(NODES, 3, generator=generator), edge_index, edge_attr=attr)
+
+
+def of_links():
+    graph = a_graph()
+    split = random_split(graph.num_edges, (0.7, 0.15, 0.15), seed=1)
+    return link_problem(graph, make_settings("link"), split).data
+
+
+MADE = {
+    "graphs": lambda: graph_set([a_graph(seed) for seed in range(11)]),
+    "nodes": lambda: WholeGraph(a_graph()),
+    "edges": lambda: EdgeRows(a_graph()),
+    "edges with labels": lambda: EdgeRows(
+        a_graph(), labels=(label := torch.rand(a_graph().num_edges, 1)), known=label[:, 0] > 0.3
+    ),
+    "links": of_links,
+}
+
+
+def asked(batch):
+    """What a batch is to predict, a row each."""
+    if batch.queries is not None:
+        return torch.cat([batch.queries.edge_index.T.float(), batch.queries.features], dim=1)
+    return batch.x.reshape(batch.num_graphs, -1) if batch.rows is None else batch.rows
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("workers", [2, 3])
+def test_the_shares_of_a_batch_make_up_the_batch(name, workers):
+    data = MADE[name]()
+    rows = data.trained.nonzero()[:, 0] if name == "links" else torch.arange(len(data))
+
+    def batches(*share):
+        torch.manual_seed(0)
+        return list(data.training_batches(rows, 4, *share))
+
+    shares = [batches(Share(rank, workers)) for rank in range(workers)]
+    for (whole, batch), *parts in zip(batches(), *shares, strict=True):
+        assert all(torch.equal(whole, same) for same, _ in parts)
+        if len(whole) < workers:  # each computes all of it
+            assert all(torch.equal(asked(part), asked(batch)) for _, part in parts)
+        else:
+            assert torch.equal(torch.cat([asked(part) for _, part in parts]), asked(batch))
