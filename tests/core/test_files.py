@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from edgewise.core.files import replacing, sweep, write_atomically
+from edgewise.core.errors import EdgewiseError
+from edgewise.core.files import building, replacing, sweep, write_atomically
 
 WRITER = """
 import sys, time
@@ -88,3 +89,49 @@ def test_a_failure_leaves_neither_file_nor_descriptor(tmp_path):
     assert list(tmp_path.iterdir()) == []
     if before:
         assert len(os.listdir("/proc/self/fd")) == before
+
+
+BUILDER = """
+import sys, time
+from edgewise.core.files import building
+with building(sys.argv[1]) as folder:
+    (folder / "half").write_text("half")
+    print("building", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_folder_is_whole_or_not_there(tmp_path):
+    def fail_half_way():
+        with building(tmp_path / "new") as folder:
+            (folder / "half").write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
+    assert list(tmp_path.iterdir()) == []
+    with building(tmp_path / "new") as folder:
+        (folder / "whole").write_text("whole")
+        assert not (tmp_path / "new").exists()
+    assert [path.name for path in tmp_path.rglob("*")] == ["new", "whole"]
+
+
+def test_a_folder_that_holds_something_is_not_replaced(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(EdgewiseError, match="not empty"), building(tmp_path):
+        pass
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_the_next_folder_sweeps_what_a_killed_process_was_building(tmp_path):
+    command = [sys.executable, "-c", BUILDER, str(tmp_path / "killed")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"building\n"
+        with building(tmp_path / "first"):
+            pass
+        assert len(parts(tmp_path)) == 2  # of the one that is still at work
+        process.kill()
+    with building(tmp_path / "second"):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second"]

@@ -1,6 +1,8 @@
-"""Files that are whole or not there: written beside their place, then renamed."""
+"""Files and folders that are whole or not there: written beside their place, then renamed."""
 
+import errno
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -13,6 +15,7 @@ from edgewise.core.errors import EdgewiseError
 
 LOCK = ".lock"
 _PART, _ENDING = ".part-", ".edgewise"  # of a file that is being written
+_FOLDER = ".folder"  # of a folder that is being filled, beside a file of the same name
 
 
 @contextmanager
@@ -38,6 +41,65 @@ def replacing(path: str | Path, cure: str = "choose another place") -> Iterator[
             temporary.unlink(missing_ok=True)
         if held >= 0:
             os.close(held)  # last, so that nobody sweeps the file before
+
+
+@contextmanager
+def building(folder: str | Path, cure: str = "choose another --out") -> Iterator[Path]:
+    """Give a folder to fill that becomes ``folder`` at the end; a failure leaves nothing behind.
+
+    What killed processes left half built beside it is taken away first.
+    """
+    folder = Path(folder)
+    filling, held, mark = None, -1, None
+    try:
+        check_vacant(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        sweep(folder.parent)
+        number, held, mark = _new_part(folder.parent)
+        os.close(number)
+        filling = mark.with_suffix(_FOLDER)
+        filling.mkdir()
+        yield filling
+        _flush_folder(filling)
+        if folder.is_dir():
+            folder.rmdir()
+        os.replace(filling, folder)
+    except OSError as error:
+        raise EdgewiseError(
+            f"cannot write {folder} ({error.strerror or error}); make room or {cure}"
+        ) from error
+    finally:
+        if filling is not None:
+            shutil.rmtree(filling, ignore_errors=True)
+        if mark is not None:
+            mark.unlink(missing_ok=True)
+        if held >= 0:
+            os.close(held)
+
+
+def check_vacant(folder: str | Path, flag: str = "--out") -> None:
+    """Refuse a folder that holds something, or a place that is no folder."""
+    folder = Path(folder)
+    try:
+        if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+            return
+    except (OSError, ValueError) as error:  # ValueError: a name with a null character
+        reason = getattr(error, "strerror", None) or error
+        raise EdgewiseError(f"{folder} cannot be used ({reason}); choose another {flag}") from error
+    raise EdgewiseError(f"{folder} is there already, and not empty; choose another {flag}")
+
+
+def _flush_folder(folder: Path) -> None:
+    """Have all files of a folder on the disk, so that a machine may lose its power."""
+    for path in folder.iterdir():
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        except OSError as error:
+            if error.errno != errno.EBADF:  # some systems flush only what is open for writing
+                raise
+        finally:
+            os.close(number)
 
 
 def _new_part(folder: Path) -> tuple[int, int, Path]:
@@ -99,6 +161,7 @@ def sweep(folder: Path) -> None:
         held = _hold(scrap, wait=False)
         if held < 0 and sys.platform != "win32":
             continue
+        shutil.rmtree(scrap.with_suffix(_FOLDER), ignore_errors=True)
         with suppress(OSError):
             scrap.unlink()
         if held >= 0:
