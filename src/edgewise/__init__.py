@@ -65,6 +65,7 @@ _HOME = {
     "NodeClassifier": "estimators",
     "NodeRegressor": "estimators",
     "load_model": "training",
+    "import_graph": "runs",
     "open_run": "runs",
     "train": "runs",
     "plain_kernels": "kernels.backend",

@@ -10,7 +10,7 @@ from pandas._libs.parsers import STR_NA_VALUES
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.data.cells import MISSING, as_number, looks_like_a_number
-from edgewise.data.columns import guess_kind
+from edgewise.data.column_kinds import guess_kind
 from edgewise.data.graph_tables import learn_graph_reader
 from edgewise.data.labels import learn_labels
 from edgewise.data.tables import parse_text, table_from_columns

@@ -141,7 +141,7 @@ def test_cells_that_hold_many_values_are_not_taken_for_gaps():
 
 
 def test_a_slip_in_a_column_of_numbers_is_named():
-    from edgewise.data.columns import guess_kind
+    from edgewise.data.column_kinds import guess_kind
 
     table = table_from_columns({"a": [*range(30), "inf"]}, "t")
     with pytest.raises(EdgewiseError, match=r"t, row 30: column 'a' holds 'inf', and numbers else"):

@@ -15,12 +15,14 @@ from edgewise.cli.console import say
 from edgewise.cli.datasets import datasets
 from edgewise.cli.demo import demo
 from edgewise.cli.flags import setting_flags, with_plugins
+from edgewise.cli.importing import import_tables
 from edgewise.cli.predict import evaluate, predict
 from edgewise.cli.report import report
 from edgewise.cli.reproduce import reproduce
 from edgewise.cli.train import train
 from edgewise.cli.tune import tune
 from edgewise.core.errors import EdgewiseError, out_of_memory
+from edgewise.core.settings import IMPORT_SETTINGS
 
 app = typer.Typer(
     name="edgewise",
@@ -31,6 +33,7 @@ app = typer.Typer(
 )
 app.command()(with_plugins(setting_flags(check)))
 app.command()(with_plugins(setting_flags(train)))
+app.command("import")(setting_flags(import_tables, IMPORT_SETTINGS))
 app.command()(with_plugins(predict))
 app.command()(with_plugins(evaluate))
 app.command()(compare)

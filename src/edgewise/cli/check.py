@@ -32,6 +32,7 @@ def check(
         check_not_own(invalid_file, "--invalid-file")
     unit, resolved = resolve(source, choice.preset, choice.given, also=choice.defaults)
     with Console().working(source.name) as progress:
+        source.verify()
         opened = unit.open(source, resolved, progress)
     problem = opened.problem
     for note in opened.notes:

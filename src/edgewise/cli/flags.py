@@ -55,11 +55,15 @@ class Chosen:
         return unit_named(str(self.named.get("predict", SETTINGS["predict"].default)))
 
 
-def setting_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command one flag per setting; ``settings`` becomes those that the user gave."""
+def setting_flags(
+    command: Callable[..., None], names: Collection[str] = SETTINGS
+) -> Callable[..., None]:
+    """Give a command one flag for each of some settings; ``settings`` are those that were given."""
     own = [p for p in inspect.signature(command).parameters.values() if p.name != "settings"]
-    flags = [_flag(name, SETTINGS[name]) for part in PARTS for name in _of_part(part)]
-    flags += [_old_flag(old, SETTINGS[new]) for old, new in RENAMED.items()]
+    flags = [
+        _flag(name, SETTINGS[name]) for part in PARTS for name in _of_part(part) if name in names
+    ]
+    flags += [_old_flag(old, SETTINGS[new]) for old, new in RENAMED.items() if new in names]
 
     def flagged(**arguments: Any) -> None:
         given = {flag.name: arguments.pop(flag.name) for flag in flags}

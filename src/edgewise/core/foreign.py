@@ -1,6 +1,6 @@
 """Settings that do not apply: refused where somebody set them, left out where a preset did."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import SETTINGS, Settings
@@ -19,11 +19,16 @@ def refuse_foreign(given: Collection[str], owner: str, takes: Collection[str], w
         name for name in given if SETTINGS[name].metadata["of"] == owner and name not in takes
     ]
     if foreign:
-        several = len(foreign) > 1
-        raise EdgewiseError(
-            f"the setting{'s' * several} {preview(foreign)} {'do' if several else 'does'} not "
-            f"apply here: {why}; leave {'them' if several else 'it'} out"
-        )
+        raise foreign_settings(foreign, why)
+
+
+def foreign_settings(names: Sequence[str], why: str) -> EdgewiseError:
+    """The sentence for settings that do not apply, and why."""
+    several = len(names) > 1
+    return EdgewiseError(
+        f"the setting{'s' * several} {preview(names)} {'do' if several else 'does'} not apply "
+        f"here: {why}; leave {'them' if several else 'it'} out"
+    )
 
 
 def without_foreign(

@@ -1,7 +1,7 @@
 """Columns of delimited text and of Parquet files as Arrow arrays, within what memory allows."""
 
 import codecs
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BufferedIOBase
@@ -35,23 +35,44 @@ class TextFile:
         try:
             with self.open() as stream:
                 return self._plain_columns(stream)
-        except (pa.ArrowException, _NotPlain):
+        except (pa.ArrowException, NotPlain):
             return self.exact_columns()  # which reads it, or says what is wrong with it
 
     def exact_columns(self) -> dict[str, pa.ChunkedArray]:
         """The same columns, row by row."""
-        with self.open() as stream:
-            rows = rows_of_text(stream, self.path, self.encoding, self.delimiter)
-            header = next(rows).cells
-            chunks: list[list[pa.Array]] = [[] for _ in header]
-            while part := list(islice(rows, _ROWS)):
-                _check_size(stream.tell(), self.path)
-                for column, cells in zip(chunks, _transposed(part, len(header)), strict=True):
-                    column.append(_strings(cells, self.path))
+        header = self.header()
+        chunks: list[list[pa.Array]] = [[] for _ in header]
+        for part in self.exact_stretches():
+            _check_size(part.size, self.path)
+            for column, cells in zip(chunks, part.columns, strict=True):
+                column.append(cells)
         return {
             name: pa.chunked_array(parts, pa.string())
             for name, parts in zip(header, chunks, strict=True)
         }
+
+    def header(self) -> list[str]:
+        """The names of the columns."""
+        with self.open() as stream:
+            return next(rows_of_text(stream, self.path, self.encoding, self.delimiter)).cells
+
+    def plain_stretches(self) -> Iterator["TextStretch"]:
+        """Some rows at a time, as Arrow reads them; it fails where it might read them wrongly."""
+        from pyarrow import csv
+
+        with self.open() as stream:
+            _, *options = self._plain_options(stream)
+            for batch in csv.open_csv(_Plain(stream, self.path, fits=False), *options):
+                yield TextStretch(batch.columns, stream.tell(), position(stream))
+
+    def exact_stretches(self) -> Iterator["TextStretch"]:
+        """The same row by row, whatever stands in the file."""
+        with self.open() as stream:
+            rows = rows_of_text(stream, self.path, self.encoding, self.delimiter)
+            width = len(next(rows).cells)
+            while part := list(islice(rows, _ROWS)):
+                columns = [_strings(cells, self.path) for cells in _transposed(part, width)]
+                yield TextStretch(columns, stream.tell(), position(stream))
 
     def lines(self) -> np.ndarray:
         """The line that each row ends on, by reading the file once more."""
@@ -62,14 +83,22 @@ class TextFile:
     def _plain_columns(self, stream: BufferedIOBase) -> dict[str, pa.ChunkedArray]:
         from pyarrow import csv
 
+        header, *options = self._plain_options(stream)
+        table = csv.read_csv(_Plain(stream, self.path), *options)
+        return dict(zip(header, table.columns, strict=True))
+
+    def _plain_options(self, stream: BufferedIOBase) -> tuple[list[str], Any, Any, Any]:
+        """The names of the columns, and how Arrow is to read, parse and convert the rows."""
+        from pyarrow import csv
+
         encoding = resolved_encoding(stream, self.path, self.encoding)
         if encoding not in ("utf-8", "utf-8-sig") or not self.delimiter.isascii():
-            raise _NotPlain
+            raise NotPlain
         header = next(rows_of_text(stream, self.path, self.encoding, self.delimiter))
         stream.seek(0)
         names = [str(i) for i in range(len(header.cells))]
-        table = csv.read_csv(
-            _Plain(stream, self.path),
+        return (
+            header.cells,
             csv.ReadOptions(column_names=names, skip_rows=header.line, block_size=_BLOCK),
             csv.ParseOptions(
                 delimiter=self.delimiter,
@@ -82,34 +111,43 @@ class TextFile:
                 column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
             ),
         )
-        return dict(zip(header.cells, table.columns, strict=True))
 
 
-class _NotPlain(Exception):
+@dataclass(frozen=True)
+class TextStretch:
+    """Some rows of a text file."""
+
+    columns: Sequence[pa.Array]
+    size: int  # bytes of text up to its end
+    done: int  # bytes of the file, which may be packed, up to there
+
+
+class NotPlain(Exception):
     """Text that Arrow might read otherwise than it is meant."""
 
 
 class _Plain:
-    """Bytes on their way to Arrow, as long as they hold no quotes and fit into memory."""
+    """Bytes on their way to Arrow, as long as they hold no quotes and, as ``fits``, fit in."""
 
     closed = False
 
-    def __init__(self, stream: BufferedIOBase, path: str) -> None:
-        self._stream, self._path, self._done = stream, path, 0
+    def __init__(self, stream: BufferedIOBase, path: str, *, fits: bool = True) -> None:
+        self._stream, self._path, self._fits, self._done = stream, path, fits, 0
         self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def read(self, size: int = -1) -> bytes:
         data = self._stream.read(size)
         if b'"' in data:
-            raise _NotPlain
+            raise NotPlain
         begun, _ = self._decoder.getstate()  # a character that the block before cut in two
         if begun or not data.isascii():  # Arrow would print a stack trace for a row that is no text
             try:
                 self._decoder.decode(data, final=len(data) < size)
             except UnicodeDecodeError:
-                raise _NotPlain from None
+                raise NotPlain from None
         self._done += len(data)
-        _check_size(self._done, self._path)
+        if self._fits:
+            _check_size(self._done, self._path)
         return data
 
     def readable(self) -> bool:
@@ -129,15 +167,25 @@ def read_parquet(stream: BufferedIOBase, path: str) -> dict[str, pa.ChunkedArray
     return dict(zip(table.column_names, table.columns, strict=True))
 
 
-def opened_parquet(stream: BufferedIOBase, path: str, *, whole: bool) -> Any:
-    """A Parquet file whose repeated words stay shared; ``whole`` if all of it must fit."""
+def opened_parquet(
+    stream: BufferedIOBase, path: str, *, whole: bool, apart: Collection[str] = ()
+) -> Any:
+    """A Parquet file whose repeated words stay shared.
+
+    Args:
+        stream: Its bytes.
+        path: For messages.
+        whole: Whether all of it must fit into memory; otherwise it is read a page at a time.
+        apart: Columns whose words are not shared: nearly all of them are different.
+    """
     from pyarrow import parquet
 
     file = parquet.ParquetFile(stream)
     words = [
         field.name
         for field in file.schema_arrow
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        if (pa.types.is_string(field.type) or pa.types.is_large_string(field.type))
+        and field.name not in apart
     ]
     cells = max(_leaves(file), file.metadata.num_rows * file.metadata.num_columns)
     if whole and cells * _CELL > memory_limit():
@@ -147,7 +195,8 @@ def opened_parquet(stream: BufferedIOBase, path: str, *, whole: bool) -> Any:
             "allows; split the file, or raise EDGEWISE_MEMORY_GB"
         )
     stream.seek(0)
-    return parquet.ParquetFile(stream, read_dictionary=words)
+    pages = {} if whole else {"pre_buffer": False, "buffer_size": _BLOCK}
+    return parquet.ParquetFile(stream, read_dictionary=words, **pages)
 
 
 def _leaves(file: Any) -> int:
@@ -177,6 +226,11 @@ def in_parquet(path: str, read: Callable[[], Any]) -> Any:
         raise EdgewiseError(
             f"{path} is not a whole Parquet file ({reason}); export it again"
         ) from error
+
+
+def position(stream: Any) -> int:
+    """How far the file itself is read, packed or not."""
+    return int(getattr(stream, "fileobj", stream).tell())
 
 
 def _check_size(size: int, path: str) -> None:

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.errors import EdgewiseError
 from edgewise.core.schema import mismatch
-from edgewise.data.cells import as_number, looks_like_a_number
 from edgewise.data.tables import Table
 
 if TYPE_CHECKING:
     import scipy.sparse
-
-_WORDS_IN_A_TEXT = 3  # a column with more words than this per cell is text
-_MOST_CATEGORIES = 100
 
 
 @dataclass(frozen=True)
@@ -32,14 +28,18 @@ class Numbers:
         return (self.name,)
 
     def encode(self, table: Table) -> np.ndarray:
+        self.refuse_gaps(table)
         value = table.numbers(self.name)
-        (gaps,) = np.nonzero(np.isnan(value))
+        return np.nan_to_num((value - self.mean) / self.scale, nan=0.0)[:, None]
+
+    def refuse_gaps(self, table: Table) -> None:
+        """Refuse empty cells, unless they become the mean."""
+        (gaps,) = np.nonzero(np.isnan(table.numbers(self.name)))
         if len(gaps) and not self.fill:
             raise EdgewiseError(
                 f"{table.where(int(gaps[0]))}: column {self.name!r} is empty here and in "
                 f"{len(gaps)} row(s) in all; fill the cells, or use their mean with --missing mean"
             )
-        return np.nan_to_num((value - self.mean) / self.scale, nan=0.0)[:, None]
 
     def unseen(self, table: Table) -> int:
         return int(np.isnan(table.numbers(self.name)).sum())
@@ -142,58 +142,6 @@ _SHAPES: dict[str, Any] = {
     "Text": {"name": str, "words": [str], "idf": [float]},
     "Weights": {"name": str, "largest": float, "signed": bool},
 }
-
-
-def guess_kind(table: Table, name: str) -> str:
-    """``numbers``, ``categories`` or ``text``, by what the cells hold."""
-    if table.parsed_numbers(name)[1] is None:
-        return "numbers"
-    check_words(table, name)
-    codes, words = table.categories(name)
-    count = np.bincount(codes[codes >= 0], minlength=len(words))
-    spaces = np.array([len(word.split()) for word in words])
-    if (count * spaces).sum() / count.sum() > _WORDS_IN_A_TEXT:
-        return "text"
-    if len(words) <= _MOST_CATEGORIES:
-        return "categories"
-    raise EdgewiseError(
-        f"{table.path}: column {name!r} holds {len(words)} different words, such as "
-        f"{preview(sorted(words), limit=3)}; say how to read it: as categories, as text, or "
-        "not at all (ignore)"
-    )
-
-
-def check_words(table: Table, name: str, *, slips: bool = True) -> None:
-    """Refuse words that look like numbers or, as ``slips``, a few words among numbers."""
-    codes, words = table.categories(name)
-    count = np.bincount(codes[codes >= 0], minlength=len(words))
-    value = [as_number(word, table.decimal, table.missing) for word in words]
-    number = np.array([v is not None for v in value], dtype=bool)
-    alike = np.array(
-        [v is None and looks_like_a_number(w) for v, w in zip(value, words, strict=True)], bool
-    )
-    total, odd = int(count.sum()), int(count[~number].sum())
-    fractions = any(v is not None and not v.is_integer() for v in value)
-    half = 2 * int(count[number | alike].sum()) >= total
-    slipped = slips and (10 * odd <= total or (half and fractions))
-    if not odd or not (slipped or (half and alike.any())):
-        return
-    strange = alike if alike.any() else ~number
-    row = int(np.isin(codes, np.nonzero(strange)[0]).argmax())
-    cell = words[codes[row]]
-    comma = table.decimal == "." and as_number(cell, ",") is not None
-    decimal = "say --decimal , if commas are decimal points, " if comma else ""
-    elsewhere = ", and numbers elsewhere" if number.any() else ", which looks like a number"
-    raise EdgewiseError(
-        f"{table.where(row)}: column {name!r} holds {cell!r}{elsewhere}; {decimal}correct or empty "
-        f"the cell and {odd - 1} more like it, or declare the column to hold categories "
-        f"(--categories {name})"
-    )
-
-
-def mostly_numbers(cells: Sequence[str], odd: Sequence[str]) -> bool:
-    """Whether cells that are no numbers look like slips among many that are."""
-    return 10 * len(odd) <= len(cells)
 
 
 def learn_numbers(

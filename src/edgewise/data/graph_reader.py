@@ -143,20 +143,28 @@ class GraphReader:
             return pairs, np.arange(len(pairs))
         if self.unknown == "error":
             row = int((~known).argmax())
-            ends = [edges.column(name)[row] for name in (self.source, self.target)]
-            name = ends[0] if pairs[row, 0] < 0 else ends[1]
-            raise EdgewiseError(
-                f"{edges.where(row)}: the edge from {ends[0]!r} to {ends[1]!r} names "
-                f"{name.strip()!r}, which is not in column {self.id!r} of {nodes.path}; add the "
-                "node, or leave such edges out with --unknown drop"
-            )
+            raise self.unknown_node(edges, row, pairs[row], nodes.path)
         if not known.any():
-            raise EdgewiseError(
-                f"no edge of {edges.path} joins two nodes of {nodes.path}: edges name nodes such "
-                f"as {edges.column(self.source)[0]!r}, column {self.id!r} names such as "
-                f"{ids[0].as_py()!r}; write ids alike"
-            )
+            raise self.no_edge(edges, ids[0].as_py(), nodes.path)
         return pairs[known], np.nonzero(known)[0]
+
+    def unknown_node(self, edges: Table, row: int, ends: np.ndarray, nodes: str) -> EdgewiseError:
+        """The sentence for an edge that names a node which is not in the table ``nodes``."""
+        said = [edges.column(name)[row] for name in (self.source, self.target)]
+        name = said[0] if ends[0] < 0 else said[1]
+        return EdgewiseError(
+            f"{edges.where(row)}: the edge from {said[0]!r} to {said[1]!r} names {name.strip()!r}, "
+            f"which is not in column {self.id!r} of {nodes}; add the node, or leave such edges out "
+            "with --unknown drop"
+        )
+
+    def no_edge(self, edges: Table, id: str, nodes: str) -> EdgewiseError:
+        """The sentence for edges none of which joins two nodes of the table ``nodes``."""
+        return EdgewiseError(
+            f"no edge of {edges.path} joins two nodes of {nodes}: edges name nodes such as "
+            f"{edges.column(self.source)[0]!r}, column {self.id!r} names such as {id!r}; write ids "
+            "alike"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Everything that was learnt."""
@@ -204,8 +212,13 @@ def load_graph_reader(path: str | Path) -> GraphReader:
 def node_ids(nodes: Table, id: str) -> pa.ChunkedArray:
     """The name of each node; none is empty, and none stands twice."""
     if not len(nodes):
-        raise EdgewiseError(f"{nodes.path} has a header but no rows; a graph needs nodes")
+        raise no_nodes(nodes.path)
     return unique_names(nodes, id, "node")
+
+
+def no_nodes(path: str) -> EdgewiseError:
+    """The sentence for a table of nodes that has none."""
+    return EdgewiseError(f"{path} has a header but no rows; a graph needs nodes")
 
 
 def unique_names(table: Table, column: str, of: str) -> pa.ChunkedArray:
@@ -218,12 +231,16 @@ def unique_names(table: Table, column: str, of: str) -> pa.ChunkedArray:
     if not wrong.any():
         return names
     row = int(wrong.argmax())
-    name = names[row].as_py()
+    raise wrong_name(table, row, names[row].as_py(), int(first[row]), of)
+
+
+def wrong_name(table: Table, row: int, name: str, first: int, of: str) -> EdgewiseError:
+    """The sentence for a row without a name, or with that of the row ``first``."""
     if not name:
-        raise EdgewiseError(f"{table.where(row)}: the {of} has no id; give it one")
-    raise EdgewiseError(
-        f"{table.where(row)}: the id {name!r} stands already at {table.where(int(first[row]))}; "
-        f"give each {of} its own"
+        return EdgewiseError(f"{table.where(row)}: the {of} has no id; give it one")
+    return EdgewiseError(
+        f"{table.where(row)}: the id {name!r} stands already at {table.where(first)}; give each "
+        f"{of} its own"
     )
 
 
@@ -254,12 +271,17 @@ def _merged(
     if duplicates == "error":
         again = int(np.setdiff1d(np.arange(len(key)), first)[0])
         earlier = int(first[place[again]])
-        raise EdgewiseError(
-            f"{where(again)}: this edge stands already at {where(earlier)}; {repeats} repeated "
-            "edge(s) must be left out, or merged with --duplicates sum or max"
-        )
+        raise repeated_edge(where(again), where(earlier), repeats)
     combined = np.zeros((len(first), value.shape[1]), dtype=value.dtype)
     merge = np.add if duplicates == "sum" else np.maximum
     merge.at(combined, place, value)
     order = np.argsort(first)
     return pairs[first[order]].T.copy(), combined[order], repeats
+
+
+def repeated_edge(again: str, earlier: str, repeats: int) -> EdgewiseError:
+    """The sentence for an edge that stands at two places."""
+    return EdgewiseError(
+        f"{again}: this edge stands already at {earlier}; {repeats} repeated edge(s) must be left "
+        "out, or merged with --duplicates sum or max"
+    )

@@ -6,6 +6,7 @@ Types, shapes and sizes are checked whenever a store is opened; the numbers them
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import torch
+from torch import Tensor
 
 from edgewise import __version__
 from edgewise.core.errors import EdgewiseError
@@ -25,6 +28,7 @@ from edgewise.data.arrow_columns import read_parquet
 from edgewise.data.graph_reader import GraphReader, TableNotes, graph_reader_from_json
 from edgewise.data.tables import Table, make_table, open_binary
 from edgewise.graphs.array_graph import Adjacency, ArrayGraph
+from edgewise.graphs.graph import Graph
 
 FORMAT = "edgewise graph store 1"
 NODES = "nodes.parquet"
@@ -33,11 +37,12 @@ ARRAYS = ("x", *_ADJACENCY, "edge_attr")
 _ROWS = 2**16  # of an array that are written at a time
 _CURE = "copy the folder again, or import the tables again"
 _WORDS = ("id_column", "split_column", "decimal", "learnt_rows", "learnt_by")
-_LISTS = ("targets", "features", "channels", "missing_values", "sources")
+_LISTS = ("targets", "features", "channels", "categories", "missing_values", "sources")
 _INFO_SHAPE = {
     **dict.fromkeys(_WORDS, str),
     **{name: [str] for name in _LISTS},
     "reader": (None, {str: object}),
+    "split": {str: (str, bool, int)},
     "notes": {"dropped_edges": int, "merged_edges": int, "unseen": {str: int}, "unlabelled": int},
 }
 _MANIFEST_SHAPE = {
@@ -63,6 +68,8 @@ class StoreInfo:
         learnt_rows: The nodes that ``reader`` was learnt from, as :func:`checksum_of_rows` gives
             it; nothing: all of them, or those of other tables.
         learnt_by: What chose these nodes, in words.
+        split: The settings of the split that chose them.
+        categories: Targets that were declared to hold categories.
         missing_values: Words that stand for missing in the table of nodes.
         decimal: The decimal point of its numbers.
         sources: The tables that were imported.
@@ -77,6 +84,8 @@ class StoreInfo:
     notes: TableNotes = field(default_factory=lambda: TableNotes(0, 0, {}, 0))
     learnt_rows: str = ""
     learnt_by: str = ""
+    split: Mapping[str, Any] = field(default_factory=dict)
+    categories: tuple[str, ...] = ()
     missing_values: tuple[str, ...] = ()
     decimal: str = "."
     sources: tuple[str, ...] = ()
@@ -121,6 +130,29 @@ class GraphStore:
                 f"{path} has {len(table):,} rows for {self.graph.num_nodes:,} nodes; {_CURE}"
             )
         return table
+
+    def whole(self) -> Graph:
+        """The graph for those who need all of it at once; its numbers stay where they are.
+
+        That each edge joins two nodes is looked at once more, for compiled code relies on it.
+        """
+        graph, info = self.graph, self.info
+        adjacency, nodes = graph.adjacency, graph.num_nodes
+        start, target = adjacency.out_start, adjacency.target
+        count = np.diff(start)
+        right = start[0] == 0 and start[-1] == graph.num_edges and not (count < 0).any()
+        if not right or (len(target) and not 0 <= target.min() <= target.max() < nodes):
+            raise _damaged(self.folder, "an edge joins nodes that there are not")
+        edge_index = np.empty((2, graph.num_edges), dtype=np.int64)
+        edge_index[0] = np.repeat(np.arange(nodes), count)
+        edge_index[1] = target
+        return Graph.unchecked(
+            x=_as_tensor(graph.x),
+            edge_index=torch.from_numpy(edge_index),
+            edge_attr=_as_tensor(graph.edge_attr),
+            node_ids=tuple(self.nodes.trimmed(info.id_column).to_pylist()),
+            channel_names=info.channels,
+        )
 
     def verify(self) -> None:
         """Read every file once, and refuse one that is not as it was written."""
@@ -243,6 +275,13 @@ def array_writer(folder: Path, name: str, dtype: Any, *, width: int | None = Non
 def checksum_of_rows(rows: np.ndarray) -> str:
     """What tells one choice of rows from another: SHA-256 of their numbers in rising order."""
     return hashlib.sha256(np.sort(rows).astype("<i8").tobytes()).hexdigest()
+
+
+def _as_tensor(array: np.ndarray) -> Tensor:
+    """A tensor of numbers that stay in their file, and must not be changed."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
 
 
 def _written(folder: Path, name: str, array: np.ndarray) -> ArrayFile:

@@ -1,11 +1,13 @@
 """Learn how to read a graph that stands in two tables: one of nodes, one of edges."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data import columns
+from edgewise.data.column_kinds import guess_kind
 from edgewise.data.columns import Column
 from edgewise.data.graph_reader import GraphReader, edge_ends, node_ids
 from edgewise.data.labels import learn_labels
@@ -16,6 +18,17 @@ _POLICIES = {
     "unknown": ("error", "drop"),
     "duplicates": ("error", "sum", "max"),
 }
+
+
+@runtime_checkable
+class HasColumns(Protocol):
+    """A table, as far as the names of its columns go."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def columns(self) -> Iterable[str]: ...
 
 
 def learn_graph_reader(
@@ -66,23 +79,8 @@ def learn_graph_reader(
         edge_rows: Positions of the training edges. Where they are given alone, edges are predicted,
             and nodes are learnt from those at their ends.
     """
-    for name, value in (("missing", missing), ("unknown", unknown), ("duplicates", duplicates)):
-        if value not in _POLICIES[name]:
-            raise EdgewiseError(
-                f"{name}={value!r} is not known; choose one of {', '.join(_POLICIES[name])}"
-            )
-    named = {
-        **dict.fromkeys(numbers, "numbers"),
-        **dict.fromkeys(categories, "categories"),
-        **dict.fromkeys(text, "text"),
-    }
-    absent = [c for c in (*named, *ignore) if c not in {*nodes.columns, *edges.columns}]
-    if absent:
-        raise EdgewiseError(
-            f"column(s) {preview(absent)} are in neither table; {nodes.path} has "
-            f"{preview(list(nodes.columns), limit=12)}, {edges.path} has "
-            f"{preview(list(edges.columns), limit=12)}"
-        )
+    check_policies(missing=missing, unknown=unknown, duplicates=duplicates)
+    named = named_kinds(nodes, edges, numbers, categories, text, ignore)
     nodes.require(id)  # named first, if absent
     edges.require(source, target)
     labels = None
@@ -97,25 +95,73 @@ def learn_graph_reader(
         training[-1] = False
         ends = edge_ends(edges, source, target, node_ids(nodes, id))
         (edge_rows,) = np.nonzero(training[ends].any(axis=1))
-    features: list[Column] = []
-    for name in nodes.columns:
-        if name in (id, label, *ignore):
-            continue
-        kind = named.get(name) or columns.guess_kind(nodes, name)
-        if kind == "numbers":
-            features.append(columns.learn_numbers(nodes, name, fill=missing == "mean", rows=rows))
-        elif kind == "categories":
-            features.append(columns.learn_categories(nodes, name, rows))
-        else:
-            features.append(columns.learn_text(nodes, name, words=words, rows=rows))
+    left_out = (id, *ignore) if label is None else (id, label, *ignore)
+    features = learn_features(nodes, named, left_out, missing=missing, words=words, rows=rows)
     channels: list[Column] = []
     for name in edges.columns:
         if name in (source, target, *ignore):
             continue
         channels.append(learn_channel(edges, name, edge_rows, kind=named.get(name, "")))
     return GraphReader(
-        id, source, target, directed, unknown, duplicates, tuple(features), tuple(channels), labels
+        id, source, target, directed, unknown, duplicates, features, tuple(channels), labels
     )
+
+
+def check_policies(**policies: str) -> None:
+    """Refuse a policy that there is not."""
+    for name, value in policies.items():
+        if value not in _POLICIES[name]:
+            raise EdgewiseError(
+                f"{name}={value!r} is not known; choose one of {', '.join(_POLICIES[name])}"
+            )
+
+
+def named_kinds(
+    nodes: HasColumns,
+    edges: HasColumns,
+    numbers: Sequence[str],
+    categories: Sequence[str],
+    text: Sequence[str],
+    ignore: Sequence[str],
+) -> dict[str, str]:
+    """What each column that was named is to be read as; one of neither table is refused."""
+    named = {
+        **dict.fromkeys(numbers, "numbers"),
+        **dict.fromkeys(categories, "categories"),
+        **dict.fromkeys(text, "text"),
+    }
+    absent = [c for c in (*named, *ignore) if c not in {*nodes.columns, *edges.columns}]
+    if absent:
+        raise EdgewiseError(
+            f"column(s) {preview(absent)} are in neither table; {nodes.path} has "
+            f"{preview(list(nodes.columns), limit=12)}, {edges.path} has "
+            f"{preview(list(edges.columns), limit=12)}"
+        )
+    return named
+
+
+def learn_features(
+    nodes: Table,
+    named: Mapping[str, str],
+    left_out: Collection[str],
+    *,
+    missing: str = "error",
+    words: int = 1000,
+    rows: np.ndarray | None = None,
+) -> tuple[Column, ...]:
+    """Learn how the columns of nodes become features; see :func:`learn_graph_reader`."""
+    features: list[Column] = []
+    for name in nodes.columns:
+        if name in left_out:
+            continue
+        kind = named.get(name) or guess_kind(nodes, name)
+        if kind == "numbers":
+            features.append(columns.learn_numbers(nodes, name, fill=missing == "mean", rows=rows))
+        elif kind == "categories":
+            features.append(columns.learn_categories(nodes, name, rows))
+        else:
+            features.append(columns.learn_text(nodes, name, words=words, rows=rows))
+    return tuple(features)
 
 
 def learn_channel(
@@ -129,12 +175,17 @@ def learn_channel(
         rows: Positions of the edges to learn from; without it all.
         kind: ``"numbers"`` or ``"categories"``; without it what the column looks like.
     """
-    kind = kind or columns.guess_kind(edges, name)
+    kind = kind or guess_kind(edges, name)
     if kind == "text":
-        raise EdgewiseError(
-            f"{edges.path}: column {name!r} holds text, which makes no channel; read it as "
-            "categories, or ignore it"
-        )
+        raise text_channel(edges.path, name)
     if kind == "numbers":
         return columns.learn_weights(edges, name, rows)
     return columns.learn_categories(edges, name, rows)
+
+
+def text_channel(path: str, name: str) -> EdgewiseError:
+    """The sentence for a column of edges that holds text."""
+    return EdgewiseError(
+        f"{path}: column {name!r} holds text, which makes no channel; read it as categories, or "
+        "ignore it"
+    )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.cells import as_number
-from edgewise.data.columns import check_words
+from edgewise.data.column_kinds import check_words
 from edgewise.data.tables import Table
 
 _MOST_NUMBERED_CLASSES = 20  # and the fewest that may be too many for their rows

@@ -2,13 +2,14 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import DataSettings, unit_named
 from edgewise.data.graph_rows import GraphRows, GraphStretch
+from edgewise.data.graph_store import GraphStore
 from edgewise.data.store import open_files
 from edgewise.data.tables import Table
 from edgewise.graphs.graph import Graph
@@ -35,7 +36,13 @@ class GraphInput:
     directed: bool = True  # whether the form of the tables says so
     label: str = ""  # the name of a ready graph's labels, or the usual target of tables
     notes: tuple[str, ...] = ()
+    store: GraphStore | None = None  # a graph that need not fit into memory
     ignore: tuple[str, ...] = ()  # columns that are not learnt from unless a setting names them
+
+
+def with_whole_graph(found: GraphInput) -> GraphInput:
+    """The same, with all of a stored graph for those who need it at once."""
+    return found if found.store is None else replace(found, graph=found.store.whole())
 
 
 def as_text(settings: DataSettings) -> dict[str, Any]:
@@ -107,6 +114,9 @@ class Source:
         """Refuse an output that would take the place of a file that is read."""
         if Path(out).resolve() in [path.resolve() for path in self.files()]:
             raise EdgewiseError(f"{out} is the input itself; choose another {flag}")
+
+    def verify(self) -> None:
+        """Refuse data that are not as they were written, where a checksum tells so."""
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
         raise EdgewiseError(f"{self} is {self.described}, not a graph; give a graph")

@@ -23,6 +23,7 @@ from edgewise.data.graph_sources import (
     GraphTablesSource,
     graph_folder,
 )
+from edgewise.data.graph_store import is_store, open_store
 from edgewise.data.graphs_in_memory import checksum_of, rows_in_memory
 from edgewise.data.heterophilous import UNDIRECTED, load_heterophilous
 from edgewise.data.molecule_rows import MoleculeRows, stream_molecules
@@ -83,6 +84,32 @@ class GraphFileSource(Source):
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
         return GraphInput(load_graph(self.places[0]), label="y")
+
+
+class StoreSource(Source):
+    """A graph store."""
+
+    form, others = "store", ("link",)
+    described = "a graph store, whose columns were read when it was imported"
+    settings = DIRECTION | {"target", "split_column"}
+
+    @property
+    def implied(self) -> Mapping[str, Any]:  # type: ignore[override]
+        info = open_store(self.places[0]).info
+        undirected = info.reader is not None and not info.reader.directed
+        return {**info.split, **({"directed": False} if undirected else {})}
+
+    def checksum(self) -> str:
+        return open_store(self.places[0]).checksum
+
+    def files(self) -> list[Path]:
+        return sorted(Path(self.places[0]).iterdir())
+
+    def verify(self) -> None:
+        open_store(self.places[0]).verify()
+
+    def read_graph(self, settings: DataSettings) -> GraphInput:
+        return GraphInput(store=open_store(self.places[0]))
 
 
 class GraphmlSource(Source):
@@ -302,7 +329,7 @@ def _own_graphs(places: tuple[str, ...]) -> Source:
 _ALL: tuple[type[Source], ...] = (
     *(CitationSource, MoleculesSource, GraphFileSource, GraphmlSource, TablesSource),
     *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource, OwnGraphsSource),
-    *(HeterophilousSource, EdgeTableSource, RatingsSource, OwnEdgesSource),
+    *(HeterophilousSource, EdgeTableSource, RatingsSource, OwnEdgesSource, StoreSource),
     *GRAPH_FORMS,
 )
 FORMS: dict[str, type[Source]] = {source.form: source for source in _ALL}
@@ -359,13 +386,15 @@ def find_source(places: Sequence[str], unit: str = "") -> Source:
     names = ", ".join((*CATALOGUE, *OWN_DATASETS))
     raise EdgewiseError(
         f"{place} is neither a data set nor a file or folder; the data sets are {names}, a graph "
-        "is a folder with nodes.csv and edges.csv or those two files (many graphs have a "
+        "is a store, a folder with nodes.csv and edges.csv or those two files (many graphs have a "
         "graphs.csv, too), molecules are one file, and so are edges with --predict edges"
     )
 
 
 def _folder_source(place: str) -> Source:
     try:
+        if is_store(place):
+            return StoreSource((place,))
         return graph_folder(place) or FolderSource((place,))
     except OSError as error:
         raise EdgewiseError(

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.data.arrow_columns import in_parquet, opened_parquet, validated
+from edgewise.data.arrow_columns import in_parquet, opened_parquet, position, validated
 from edgewise.data.delimited import (
     DELIMITERS,
     Row,
@@ -89,7 +89,7 @@ def _delimited(
                 path, dict(zip(header, columns, strict=True)), partial(np.asarray, lines), **read_as
             )
             broken = {i: row.fault for i, row in enumerate(part) if row.fault}
-            yield Stretch(table, broken, _position(stream))
+            yield Stretch(table, broken, position(stream))
             part, before = [], stream.tell()
 
 
@@ -111,10 +111,5 @@ def _sdf(stream: BufferedIOBase, path: str, encoding: str, rows: int) -> Iterato
             records.append(record)
         if record is None or len(records) == rows:
             columns = {name: [record.get(name) for record in records] for name in names}
-            yield Stretch(table_from_columns(columns, path), {}, _position(stream))
+            yield Stretch(table_from_columns(columns, path), {}, position(stream))
             records = []
-
-
-def _position(stream: Any) -> int:
-    """How far the file itself is read, packed or not."""
-    return int(getattr(stream, "fileobj", stream).tell())

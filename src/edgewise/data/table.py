@@ -74,9 +74,9 @@ class Table:
         cells = self._stored(name)
         if isinstance(cells, tuple):
             cells = pa.chunked_array([_as_text(cells)], pa.string())
-        elif pa.types.is_integer(cells.type):
+        elif pa.types.is_integer(cells.type) or _is_text(cells.type):
             cells = pc.cast(cells, pa.string())
-        elif not pa.types.is_string(cells.type):
+        else:
             cells = pa.chunked_array([pa.array(self.column(name), pa.string())])
         return pc.utf8_trim_whitespace(cells.fill_null(""))
 
@@ -194,6 +194,12 @@ def _as_text(cells: Sequence[str]) -> pa.Array:
         return pa.array(cells, pa.string())
     except UnicodeEncodeError:  # bytes of another encoding, kept in a damaged row
         return pa.array([c.encode("utf-8", "replace").decode() for c in cells], pa.string())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Whether cells are strings, also where repeated ones are stored once."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_numeric(kind: pa.DataType) -> bool:

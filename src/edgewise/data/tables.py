@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DELIMITERS", "MISSING", "Table", "as_number", "check_header", "make_table", "open_binary",
-    "parse_text", "read_table", "table_from_columns", "table_from_frame",
+    "parse_text", "read_table", "table_ending", "table_from_columns", "table_from_frame",
+    "text_file",
 ]  # fmt: skip
 
 
@@ -44,11 +45,19 @@ def read_table(
         missing_values: Words that stand for missing, beside :data:`MISSING`.
     """
     path = Path(path)
-    suffix = Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
-    if suffix == ".parquet":
+    if table_ending(path) == ".parquet":
         with open_binary(path) as stream:
             columns = read_parquet(stream, str(path))
             return make_table(str(path), columns, None, missing_values=missing_values)
+    file = text_file(path, encoding, delimiter)
+    return make_table(
+        str(path), file.columns(), file.lines, decimal=decimal, missing_values=missing_values
+    )
+
+
+def text_file(path: Path, encoding: str = "utf-8", delimiter: str | None = None) -> TextFile:
+    """A CSV or TSV file, with what stands between its cells; other endings are refused."""
+    suffix = table_ending(path)
     if suffix not in DELIMITERS and delimiter is None:
         with open_binary(path):  # a missing file is reported first
             raise EdgewiseError(
@@ -57,10 +66,12 @@ def read_table(
     if delimiter is None:
         with open_binary(path) as stream:
             delimiter = find_delimiter(stream, str(path), encoding, DELIMITERS[suffix])
-    file = TextFile(str(path), lambda: open_binary(path), encoding, delimiter)
-    return make_table(
-        str(path), file.columns(), file.lines, decimal=decimal, missing_values=missing_values
-    )
+    return TextFile(str(path), lambda: open_binary(path), encoding, delimiter)
+
+
+def table_ending(path: Path) -> str:
+    """``.csv`` of ``nodes.csv.gz``."""
+    return Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
 
 
 def parse_text(

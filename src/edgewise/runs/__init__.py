@@ -3,7 +3,11 @@
 from edgewise.runs.compare import compare
 from edgewise.runs.evaluate import evaluate
 from edgewise.runs.folder import Run, open_run, reopen
+from edgewise.runs.importing import import_graph
 from edgewise.runs.predict import predict
 from edgewise.runs.train import resume, train
 
-__all__ = ["Run", "compare", "evaluate", "open_run", "predict", "reopen", "resume", "train"]
+__all__ = [
+    "Run", "compare", "evaluate", "import_graph", "open_run", "predict", "reopen", "resume",
+    "train",
+]  # fmt: skip

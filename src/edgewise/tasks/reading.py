@@ -7,7 +7,7 @@ from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.registries import TASKS
-from edgewise.data.columns import check_words
+from edgewise.data.column_kinds import check_words
 from edgewise.data.tables import Table
 from edgewise.tasks.base import Task
 

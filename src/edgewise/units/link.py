@@ -15,6 +15,7 @@ from edgewise.core.settings import Settings
 from edgewise.data.edge_reader import EdgeReader, implied_nodes, load_edge_reader
 from edgewise.data.graph_reader import edge_ends, node_ids
 from edgewise.data.graph_tables import learn_graph_reader
+from edgewise.data.source import with_whole_graph
 from edgewise.data.sources import GraphInput, Source
 from edgewise.data.splits import Split, load_split
 from edgewise.data.tables import Table
@@ -42,7 +43,7 @@ class LinkUnit(Unit):
     encoder_file = "reader.json"
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
-        found = source.read_graph(settings.data)
+        found = with_whole_graph(source.read_graph(settings.data))
         if settings.data.target:
             raise EdgewiseError(
                 f"links have no column to predict, such as {preview(settings.data.target)}; leave "
@@ -92,7 +93,7 @@ class LinkUnit(Unit):
             yield Predicted(_scores(model, graph, best), best.size(1))
 
     def _graph(self, model: Predicts, source: Source) -> Graph:
-        found = source.read_graph(model.settings.data)
+        found = with_whole_graph(source.read_graph(model.settings.data))
         if found.graph is not None:
             return single_precision(found.graph)
         if model.encoder is None or found.edges is None:

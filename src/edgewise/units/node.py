@@ -1,6 +1,6 @@
 """A row is a node of one graph."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import Settings
 from edgewise.data.graph_reader import GraphReader, load_graph_reader
+from edgewise.data.graph_store import GraphStore, checksum_of_rows
 from edgewise.data.graph_tables import learn_graph_reader
 from edgewise.data.molecule_splits import split_by_column
 from edgewise.data.sources import GraphInput, Source
@@ -57,13 +58,15 @@ class NodeUnit(Unit):
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
         found = source.read_graph(settings.data)
+        if found.store is not None:
+            return self._open_store(found.store, settings)
         if found.graph is None:
             return self._open_tables(found, settings)
         graph = single_precision(found.graph)
         if graph.y is None:
             raise EdgewiseError("the graph has no labels to learn from; save it with y")
         task, truth = find_label_task(found.label, graph.y, graph.class_names, settings.data.task)
-        split = _split(settings, task, truth, None)
+        split = node_split(settings, task, truth, None)
         problem, notes = node_problem(graph, task, truth, split, settings)
         notices = graph_notices(graph, task, truth)
         told = (str(graph), *_rounded(found.graph, graph), *found.notes, *notes)
@@ -78,7 +81,7 @@ class NodeUnit(Unit):
         if not settings.data.target:
             notes.append(f"predicting column {names[0]!r}, because of its name")
         task, truth = find_task(nodes, names, settings.data.task, settings.data.categories)
-        split = known_rows(_split(settings, task, truth, nodes), task, truth)
+        split = known_rows(node_split(settings, task, truth, nodes), task, truth)
         reader = _learnt_reader(found, names, settings, split)
         graph, read = reader.read(nodes, edges)
         unlabelled = len(truth) - len(task.labelled_rows(truth))
@@ -86,6 +89,31 @@ class NodeUnit(Unit):
         problem, decided = node_problem(graph, task, truth, split, settings, reader)
         notices = table_notices(nodes, edges, reader, task, truth)
         return Opened(problem, (str(graph), *notes, *decided), notices=notices)
+
+    def _open_store(self, store: GraphStore, settings: Settings) -> Opened:
+        info, nodes = store.info, store.nodes
+        names = settings.data.target or info.targets
+        absent = [name for name in names if name not in info.targets]
+        if absent or not names:
+            raise EdgewiseError(
+                f"{store.folder} was imported with the target(s) {preview(info.targets)}"
+                f"{f', not {preview(absent)}' if absent else ''}; import the tables again with "
+                "--target"
+            )
+        task, truth = find_task(nodes, names, settings.data.task, info.categories)
+        split = known_rows(node_split(settings, task, truth, nodes), task, truth)
+        graph = store.whole()
+        problem, decided = node_problem(graph, task, truth, split, settings, info.reader)
+        unlabelled = len(truth) - len(task.labelled_rows(truth))
+        notes = (str(graph), str(replace(info.notes, unlabelled=unlabelled)), *decided)
+        notices = [*graph_notices(graph, task, truth, info.features)]
+        if info.learnt_rows and info.learnt_rows != checksum_of_rows(split.train.numpy()):
+            notices.append(
+                f"the columns of {store.folder} were learnt from other rows than these training "
+                f"rows ({info.learnt_by}), perhaps from test rows of this split; import the tables "
+                "again with this split"
+            )
+        return Opened(problem, notes, notices=tuple(notices))
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         model = settings.model
@@ -124,6 +152,9 @@ class NodeUnit(Unit):
         """A graph as the model reads it, and its truth, the reason why not, or nothing."""
         found = source.read_graph(model.settings.data)
         task = model.task
+        if found.store is not None:
+            check_columns(model.encoder, found.store)
+            return found.store.whole(), _truth(task, found.store.nodes)
         if found.graph is not None:
             graph = single_precision(found.graph)
             if graph.y is None:
@@ -142,12 +173,7 @@ class NodeUnit(Unit):
         graph, notes = model.encoder.read(found.nodes, found.edges)
         if notes.changed:
             tell(str(notes))
-        if not all(name in found.nodes.columns for name in task.names):
-            return graph, None
-        try:
-            return graph, task.read(found.nodes)
-        except EdgewiseError as error:
-            return graph, error
+        return graph, _truth(task, found.nodes)
 
     def described_columns(self, problem: Problem) -> list[str]:
         reader = problem.encoder
@@ -188,7 +214,47 @@ def node_problem(
     return Problem(NODE, data, fitted, truth, split, settings, encoder), tuple(notes)
 
 
-def _split(settings: Settings, task: Task, truth: Tensor, table: Table | None) -> Split:
+def check_columns(encoder: GraphReader | None, store: GraphStore) -> None:
+    """Refuse a store whose numbers mean something else than those a model was trained on."""
+    reader = store.info.reader
+    if (encoder is None) != (reader is None):
+        differ = "one of them knows no columns"
+    elif encoder is None or reader is None:
+        return
+    else:
+        differ = _difference(encoder, reader)
+    if differ:
+        raise EdgewiseError(
+            f"{store.folder} was not imported as the model was trained ({differ}); import its "
+            "tables again with --like RUN"
+        )
+
+
+def _difference(learnt: GraphReader, other: GraphReader) -> str:
+    """What one reader reads in another way than the other, or nothing."""
+    for side in ("features", "channels"):
+        ours, theirs = getattr(learnt, side), getattr(other, side)
+        if [column.name for column in ours] != [column.name for column in theirs]:
+            names = [preview([column.name for column in columns]) for columns in (ours, theirs)]
+            return f"the model has the {side} {names[0]}, the store {names[1]}"
+        differing = [a.name for a, b in zip(ours, theirs, strict=True) if a != b]
+        if differing:
+            return f"scales, categories or words of the {side} {preview(differing)} differ"
+    return "" if learnt.directed == other.directed else "edges of one have a direction"
+
+
+def _truth(task: Task, nodes: Table) -> Tensor | EdgewiseError | None:
+    """The truth of a table of nodes, the reason why not, or nothing."""
+    if not all(name in nodes.columns for name in task.names):
+        return None
+    try:
+        return task.read(nodes)
+    except EdgewiseError as error:
+        return error
+
+
+def node_split(settings: Settings, task: Task, truth: Tensor, table: Table | None) -> Split:
+    """The split of nodes: by a column, by a file, or drawn."""
     if settings.split.split_column:
         if table is None:
             raise EdgewiseError("split_column needs a nodes table; this graph has none")
@@ -230,9 +296,15 @@ def _rounded(found: Graph, read: Graph) -> list[str]:
     return [f"the graph's numbers ({', '.join(kinds)}) are read as float32"]
 
 
+def guessed_targets(columns: Iterable[str]) -> tuple[str, ...]:
+    """The column that is called as targets are, if there is one such column."""
+    found = tuple(name for name in columns if name.lower() in _LABEL_NAMES)
+    return found if len(found) == 1 else ()
+
+
 def _guessed_target(table: Table) -> str:
-    found = [name for name in table.columns if name.lower() in _LABEL_NAMES]
-    if len(found) != 1:
+    found = guessed_targets(table.columns)
+    if not found:
         raise EdgewiseError(
             f"{table.path}: name the column to be predicted with --target; its columns are "
             f"{preview(list(table.columns), limit=12)}"

@@ -1,5 +1,7 @@
 """What a user should know about the columns of a graph before training on them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from torch import Tensor
 
@@ -35,11 +37,14 @@ def table_notices(
     return (*found, *edge_notices(len(edges), edges.path))
 
 
-def graph_notices(graph: Graph, task: Task, truth: Tensor) -> tuple[str, ...]:
-    """Sentences on a ready graph that a model is about to learn from."""
+def graph_notices(
+    graph: Graph, task: Task, truth: Tensor, features: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Sentences on a ready graph, with the names of its features, that a model is to learn from."""
     targets = target_columns(task, truth)
-    features = {str(i): column for i, column in enumerate(graph.x.numpy().T)}
-    found = leak_notices(features, targets, of="feature")
+    features = features or tuple(map(str, range(graph.num_features)))
+    inputs = dict(zip(features, graph.x.numpy().T, strict=True))
+    found = leak_notices(inputs, targets, of="feature")
     names = graph.channel_names or tuple(map(str, range(graph.num_channels)))
     channels = dict(zip(names, graph.channels.numpy().T, strict=True))
     for side, end in enumerate(_ENDS):
