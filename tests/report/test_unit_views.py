@@ -8,6 +8,7 @@ import torch
 
 from edgewise.core.registries import UNITS
 from edgewise.data.sources import MoleculeFileSource
+from edgewise.graphs.graph import Graph
 from edgewise.report.unit_views import (
     UNIT_VIEWS,
     EdgeView,
@@ -25,7 +26,7 @@ FACTS = [("true", "a"), ("predicted", "b"), ("probability", "90 %")]
 
 
 def problem():
-    graph = SimpleNamespace(edge_index=torch.tensor(EDGES).T)
+    graph = Graph(torch.eye(6), torch.tensor(EDGES).T)
     return SimpleNamespace(data=SimpleNamespace(graph=graph, pairs=graph.edge_index))
 
 

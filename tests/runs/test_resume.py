@@ -24,7 +24,11 @@ from edgewise.units.base import resolve
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [{}, {**EDGES, "label_messages": True}], ids=["nodes", "edges"])
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"neighbors": "3,2", "batch_size": 8}, {**EDGES, "label_messages": True}],
+    ids=["nodes", "sampled nodes", "edges"],
+)
 def test_a_run_that_is_stopped_keeps_the_best_so_far_and_can_go_on(graph_folder, tmp_path, more):
     settings = {**SETTINGS, **more}
     whole = runs.train(str(graph_folder), tmp_path / "whole", ensemble=2, **settings)

@@ -119,6 +119,20 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
 }
+# Where neighbours are sampled: one step is some nodes, not the whole graph.
+_SAMPLED: dict[str, dict[str, dict[str, Any]]] = {
+    "node": {
+        "default": {
+            "normalize": "row",
+            "dropout": 0.2,
+            "epochs": 100,
+            "patience": 10,
+            "batch_size": 1024,
+        },
+        "fast": {"batch_size": 1024},
+        "paper": {"batch_size": 1024},
+    }
+}
 # Where another layer is asked for than the preset's own.
 _OTHER_LAYERS = {
     "edge": {**_EDGES, "layer": "conv"},
@@ -176,6 +190,8 @@ def _in_regime(unit: str, base: Mapping[str, Any], changes: Mapping[str, Any]) -
 def _start(unit: str, preset: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     """What the preset says; its network is that of its own layer, and another layer has another."""
     said = PRESETS[preset].get(unit, {})
+    if changes.get("neighbors") and unit in _SAMPLED:
+        return _SAMPLED[unit][preset]
     own = said.get("layer")
     return said if own is None or changes.get("layer", own) == own else _OTHER_LAYERS.get(unit, {})
 

@@ -273,7 +273,18 @@ class TrainingSettings(Part):
         choices=("loss", "score"),
     )
     batch_size: int = setting(
-        64, "graphs, or edges to predict, in a batch", of="unit", low=1, high=1_000_000
+        64,
+        "graphs, edges to predict, or with --neighbors nodes in a batch",
+        of="unit",
+        low=1,
+        high=1_000_000,
+    )
+    neighbors: str = setting(
+        "",
+        "sampled training: how many neighbours of a node each layer draws (fan-outs), the last "
+        "layer's first, such as 15,10; one number for all layers; -1 for all neighbours; empty: "
+        "every step sees the whole graph",
+        of="unit",
     )
     weighted: bool = setting(
         False, "weight classes in the loss by how rare they are in training", of="task"

@@ -131,26 +131,36 @@ class GraphStore:
             )
         return table
 
-    def whole(self) -> Graph:
-        """The graph for those who need all of it at once; its numbers stay where they are.
+    @cached_property
+    def node_names(self) -> tuple[str, ...]:
+        """The name of each node."""
+        return tuple(self.nodes.trimmed(self.info.id_column).to_pylist())
+
+    def mapped(self) -> ArrayGraph:
+        """The graph for those who read parts of it.
 
         That each edge joins two nodes is looked at once more, for compiled code relies on it.
         """
-        graph, info = self.graph, self.info
-        adjacency, nodes = graph.adjacency, graph.num_nodes
-        start, target = adjacency.out_start, adjacency.target
-        count = np.diff(start)
-        right = start[0] == 0 and start[-1] == graph.num_edges and not (count < 0).any()
-        if not right or (len(target) and not 0 <= target.min() <= target.max() < nodes):
+        edges, nodes = self.graph.adjacency, self.graph.num_nodes
+        lists = ((edges.out_start, edges.target), (edges.in_start, edges.source))
+        right = all(_counts_up_to(start, edges.num_edges) for start, _ in lists)
+        right = right and all(_is_below(numbers, nodes) for _, numbers in lists)
+        if not right or not _is_below(edges.in_edge, edges.num_edges):
             raise _damaged(self.folder, "an edge joins nodes that there are not")
+        return self.graph
+
+    def whole(self) -> Graph:
+        """The graph for those who need all of it at once; its numbers stay where they are."""
+        graph, info = self.mapped(), self.info
+        adjacency = graph.adjacency
         edge_index = np.empty((2, graph.num_edges), dtype=np.int64)
-        edge_index[0] = np.repeat(np.arange(nodes), count)
-        edge_index[1] = target
+        edge_index[0] = np.repeat(np.arange(graph.num_nodes), np.diff(adjacency.out_start))
+        edge_index[1] = adjacency.target
         return Graph.unchecked(
             x=_as_tensor(graph.x),
             edge_index=torch.from_numpy(edge_index),
             edge_attr=_as_tensor(graph.edge_attr),
-            node_ids=tuple(self.nodes.trimmed(info.id_column).to_pylist()),
+            node_ids=self.node_names,
             channel_names=info.channels,
         )
 
@@ -161,6 +171,14 @@ class GraphStore:
                 raise _damaged(_array_path(self.folder, name), "its checksum differs")
         if sha256_of(self.folder / NODES) != self.nodes_sha256:
             raise _damaged(self.folder / NODES, "its checksum differs")
+
+
+def _counts_up_to(start: np.ndarray, last: int) -> bool:
+    return bool(start[0] == 0 and start[-1] == last and not (np.diff(start) < 0).any())
+
+
+def _is_below(numbers: np.ndarray, limit: int) -> bool:
+    return not len(numbers) or bool(numbers.min() >= 0 and numbers.max() < limit)
 
 
 def is_store(folder: str | Path) -> bool:

@@ -81,7 +81,8 @@ class Estimator(BaseEstimator):
         unit, layer = UNITS[self._unit], settings.model.layer
         name = type(self).__name__
         refuse_foreign(given, "source", self._source_settings, f"this is a {name}")
-        refuse_foreign(given, "unit", unit.settings, f"a {name} predicts {unit.plural}")
+        takes = unit.takes(settings)
+        refuse_foreign(given, "unit", takes, f"a {name} predicts {unit.plural}")
         refuse_foreign(given, "layer", LAYERS[layer].settings, f"the layer is {layer}")
         return settings
 

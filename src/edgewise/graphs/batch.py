@@ -90,6 +90,10 @@ class Preparer(Protocol):
         """What belongs to the chosen graphs, of what was prepared for many."""
         ...
 
+    def prepare_sampled(self, edges: Any) -> Any:
+        """What the layer propagates along, of sampled neighbours."""
+        ...
+
 
 class Edges:
     """Edges as raw channels, and what layers prepared from them, each once.
@@ -126,6 +130,16 @@ class Edges:
         if key not in self._prepared:
             self._prepared[key] = layer.prepare(self)
         return self._prepared[key]
+
+    def of_layer(self, number: int, layers: int) -> "Edges":
+        """The edges of one of so many layers: all of them, unless neighbours are sampled."""
+        return self
+
+    def entering_sums(self) -> Tensor:
+        """The channels of the edges that enter each node, added up."""
+        value = self.edge_attr
+        total = value.new_zeros(self.num_nodes, value.size(1))
+        return total.index_add(0, self.edge_index[1].long(), value)
 
     def prepared_many(self, layer: Preparer) -> Any:
         """What a layer prepares for many graphs, to cut those of a batch from."""

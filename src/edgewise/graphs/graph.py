@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -88,6 +89,12 @@ class Graph:
         """``edge_attr``, which is never missing once the graph is made."""
         assert self.edge_attr is not None
         return self.edge_attr
+
+    def neighbors(self, node: int) -> np.ndarray:
+        """The other nodes that an edge joins a node with, in either direction, ascending."""
+        source, target = self.edge_index.numpy()
+        near = np.concatenate([target[source == node], source[target == node]])
+        return np.unique(near[near != node])
 
     def __repr__(self) -> str:
         classes = f", classes={len(self.class_names)}" if self.class_names is not None else ""

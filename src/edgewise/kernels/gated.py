@@ -47,6 +47,13 @@ def gated_sum(
     return out, state if keep_state else None
 
 
+def sampled_sum(
+    incidence: Incidence, gate: Float[Tensor, "edges channels"], message: Tensor, normalize: str
+) -> Float[Tensor, "nodes width"]:
+    """The normalised sum of messages through gates that are there already, of sampled edges."""
+    return _SUMS[normalize](incidence, gate, message)
+
+
 def _row(incidence: Incidence, gate: Tensor, message: Tensor) -> Tensor:
     """Divided by the sum of the gates of all edges that enter a node."""
     total = edge_sum(incidence, gate)

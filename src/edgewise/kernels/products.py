@@ -33,14 +33,17 @@ def product(
     *,
     transposed: bool = False,
     summed: bool = False,
-) -> Float[Tensor, "nodes channels_or_one width"]:
+    rows: int | None = None,
+) -> Float[Tensor, "rows channels_or_one width"]:
     """``out[i, q] = sum_j A[i, j, q] z[j, group(q)]``, or with ``A[j, i, q]`` if transposed.
 
-    If ``summed``, the channels are added up into one.
+    If ``summed``, the channels are added up into one. With ``rows``, all entries stand in the first
+    so many rows, and the result has no others.
     """
     if backend.compiled(value, z):
-        return _Product.apply(pattern, value, z, transposed, 1 if summed else pattern.channels)
-    out = plain_product(pattern, value, z, transposed=transposed)
+        groups = 1 if summed else pattern.channels
+        return _Product.apply(pattern, value, z, transposed, groups, rows)
+    out = plain_product(pattern, value, z, transposed=transposed)[:rows]
     return out.sum(1, keepdim=True) if summed else out
 
 
@@ -72,11 +75,17 @@ def plain_product(
 class _Product(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, pattern: Pattern, value: Tensor, z: Tensor, transposed: bool, groups: int
+        ctx: Any,
+        pattern: Pattern,
+        value: Tensor,
+        z: Tensor,
+        transposed: bool,
+        groups: int,
+        rows: int | None,
     ) -> Tensor:
         ctx.pattern, ctx.transposed = pattern, transposed
         ctx.save_for_backward(value, z)
-        out = z.new_empty(z.size(0), groups, z.size(2))
+        out = z.new_empty(z.size(0) if rows is None else rows, groups, z.size(2))
         walked, order = _oriented(pattern, transposed)
         multiply(walked.start, walked.column, order, value, z, out, *_rows_of(walked))
         return out
@@ -90,7 +99,7 @@ class _Product(torch.autograd.Function):
         if not ctx.needs_input_grad[1]:
             grad_z = torch.empty_like(z, memory_format=torch.contiguous_format)
             multiply(walked.start, walked.column, order, value, grad, grad_z, *_rows_of(walked))
-            return None, None, grad_z, None, None
+            return None, None, grad_z, None, None, None
         # Values in the order of the transpose: two gathers cost far less than scattering.
         value = value if order is None else backend.take(value, order)
         sampled = torch.empty_like(value, memory_format=torch.contiguous_format)
@@ -104,7 +113,7 @@ class _Product(torch.autograd.Function):
         grad_z = grad_z[..., : z.size(2)]
         if order is not None:
             sampled = backend.take(sampled, pattern.transpose.inverse)
-        return None, sampled, grad_z, None, None
+        return None, sampled, grad_z, None, None, None
 
 
 def multiply(

@@ -77,9 +77,22 @@ class Block(nn.Module):
                 nn.Dropout(dropout),
             )
 
-    def forward(self, x: Features, edges: Any) -> tuple[Float[Tensor, "nodes out"], Any]:
-        """New node features, and the edges that the layer hands on, if it does."""
+    def forward(self, x: Features, edges: Any) -> tuple[Float[Tensor, "rows out"], Any]:
+        """New node features, and the edges that the layer hands on, if it does.
+
+        Of sampled neighbours, features for the first nodes alone.
+        """
         out, handed_on = self.layer.advance(x, edges)
+        out = self.finish(out, x)
+        return out, self._updated(edges, handed_on)
+
+    def finish(self, out: Float[Tensor, "rows out"], x: Features) -> Float[Tensor, "rows out"]:
+        """All that follows the layer: a node by itself.
+
+        Args:
+            out: What the layer gave.
+            x: What went in, of these rows first.
+        """
         bias = self.layer.deferred_bias
         p = self.dropout if self.training else 0.0
         if self.norm is None and self.activation == "elu":
@@ -90,15 +103,29 @@ class Block(nn.Module):
             out = out if self.norm is None else self.norm(out)
             out = ACTIVATIONS[self.activation](out) if self.activation else out
             out = drop(out, p, draw_key()) if p > 0 else out
-        if self.residual and isinstance(x, Tensor) and x.shape == out.shape:
-            out = out + x
+        if self.residual and isinstance(x, Tensor) and x.size(1) == out.size(1):
+            out = out + first_rows(x, out)
         if self.feed_forward is not None:
             out = out + self.feed_forward(out)
-        if isinstance(handed_on, EdgeState):
-            handed_on = handed_on.updated(self._new_state(edges.features, handed_on.features))
-        return out, handed_on
+        return out
+
+    def hand_on(self, projected: Tensor, edges: Any) -> Any:
+        """The edges that go into the next block, for nodes with all their neighbours."""
+        return self._updated(edges, self.layer.hand_on(projected, edges))
+
+    def _updated(self, edges: Any, handed_on: Any) -> Any:
+        if not isinstance(handed_on, EdgeState):
+            return handed_on
+        return handed_on.updated(self._new_state(edges.features, handed_on.features))
 
     def _new_state(self, before: Tensor, state: Tensor) -> Tensor:
         state = state if self.edge_norm is None else self.edge_norm(state)
         state = ACTIVATIONS[self.activation](state) if self.activation else state
-        return before + state if self.residual and before.shape == state.shape else state
+        if self.residual and before.size(1) == state.size(1):
+            return first_rows(before, state) + state
+        return state
+
+
+def first_rows(before: Tensor, after: Tensor) -> Tensor:
+    """As many rows as came out: all, unless neighbours are sampled."""
+    return before if len(before) == len(after) else before[: len(after)]

@@ -16,3 +16,6 @@ class EdgeState:
 
     def updated(self, features: Float[Tensor, "edges width"]) -> "EdgeState":
         return replace(self, features=features)
+
+    def along(self, prepared: Any) -> "EdgeState":
+        return replace(self, prepared=prepared)

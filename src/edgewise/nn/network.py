@@ -1,5 +1,6 @@
 """Networks of blocks: the paper's variants are settings, and ``model(batch)`` is the way in."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from jaxtyping import Float
@@ -10,13 +11,15 @@ from edgewise.core.registries import LAYERS
 from edgewise.core.settings import ModelSettings
 from edgewise.graphs.batch import DIRECTIONS, TRIPLED, Batch, Edges
 from edgewise.graphs.features import Features, SparseFeatures
+from edgewise.graphs.sampled_graph import StoredEdges
 from edgewise.kernels.activation import drop
 from edgewise.kernels.dropout import draw_key
 from edgewise.nn.blocks import NORMS, Block
 from edgewise.nn.eager import eager
 from edgewise.nn.edge_state import EdgeState
+from edgewise.nn.in_blocks import Parts, computed_in_blocks
 from edgewise.nn.layers.base import check_type
-from edgewise.nn.layers.layer import Layer, LayerShape
+from edgewise.nn.layers.layer import LayerShape
 from edgewise.nn.readouts import NodeReadout, Readout
 
 # The rows of the paper's Table 2. GCN and GAT are the framework's simplest settings.
@@ -139,34 +142,66 @@ class ChannelNetwork(Network):
     @eager
     def forward(self, batch: Batch) -> Float[Tensor, "rows out"]:
         """The outputs of the rows of the batch."""
+        if isinstance(batch.edges, StoredEdges):
+            return self._in_blocks(batch, batch.edges, len(self.blocks), self._read_out)
         h, edges = self._before_last(batch)
         h, _ = self._blocks()[-1](h, edges)
-        if self.head is None:
-            return self.readout(h, batch)
-        return self.head(self.readout(h, batch))
+        return self._read_out(h, batch)
+
+    def _read_out(self, h: Tensor, batch: Batch) -> Float[Tensor, "rows out"]:
+        rows = self.readout(h, batch)
+        return rows if self.head is None else self.head(rows)
 
     def represent(self, batch: Batch) -> Float[Tensor, "rows width"]:
         """The embedding of each row: the input of the head, or of the last layer without one.
 
         A network of a single layer without a head gives its output.
         """
+        early = self.head is None and len(self.blocks) > 1
+        if isinstance(batch.edges, StoredEdges):
+            blocks = len(self.blocks) - early
+            return self._in_blocks(batch, batch.edges, blocks, self.readout)
         h, edges = self._before_last(batch)
-        if self.head is None and len(self.blocks) > 1:
+        if early:
             assert isinstance(h, Tensor)
             return self.readout(h, batch)
         h, _ = self._blocks()[-1](h, edges)
         return self.readout(h, batch)
+
+    def _in_blocks(
+        self,
+        batch: Batch,
+        edges: StoredEdges,
+        blocks: int,
+        read_out: Callable[[Tensor, Batch], Tensor],
+    ) -> Float[Tensor, "rows out"]:
+        """The rows of a graph that is read block by block, after the first blocks."""
+        assert batch.rows is not None
+        assert not self.training, "in blocks, a network predicts; call eval() first"
+        parts = Parts(
+            self._encoded,
+            self.incident,
+            self.edge_encoder,
+            self._blocks()[:blocks],
+            LAYERS[self.settings.layer].hops(self.settings),
+            self.direction,
+        )
+        wanted, place = batch.rows.unique(return_inverse=True)
+        every = batch.with_rows(None)
+        found = computed_in_blocks(parts, edges, wanted, lambda h: read_out(h, every))
+        return found[place.to(found.device)]
 
     def _before_last(self, batch: Batch) -> tuple[Features, Any]:
         """What goes into the last layer, and the edges along which it goes there."""
         every = batch.edges.encoded(self.direction)
         h = self._encoded(batch.x)
         if self.incident is not None:
-            h = h + self.incident(_incident_sums(every))
+            # Logarithms, for hubs are far.
+            h = h + self.incident(every.entering_sums().log1p())
         edges = self._edge_state(every)
-        for block in self._blocks()[:-1]:
-            h, edges = block(h, self._edges(every, block.layer, edges))
-        return h, self._edges(every, self._blocks()[-1].layer, edges)
+        for number, block in enumerate(self._blocks()[:-1]):
+            h, edges = block(h, self._edges(every, number, edges))
+        return h, self._edges(every, len(self.blocks) - 1, edges)
 
     def _encoded(self, x: Features) -> Features:
         """The input of the first layer."""
@@ -184,12 +219,14 @@ class ChannelNetwork(Network):
         """The edges before the first layer, where they have features of their own."""
         if self.edge_encoder is None:
             return None
-        prepared = every.prepared(self._blocks()[0].layer)
-        return EdgeState(prepared, self.edge_encoder(every.edge_attr))
+        return EdgeState(None, self.edge_encoder(every.edge_attr))
 
-    @staticmethod
-    def _edges(every: Edges, layer: Layer, handed_on: Any) -> Any:
-        return every.prepared(layer) if handed_on is None else handed_on
+    def _edges(self, every: Edges, number: int, handed_on: Any) -> Any:
+        """What the layer of this number propagates along."""
+        if handed_on is not None and not isinstance(handed_on, EdgeState):
+            return handed_on
+        prepared = every.of_layer(number, len(self.blocks)).prepared(self._blocks()[number].layer)
+        return prepared if handed_on is None else handed_on.along(prepared)
 
     def _blocks(self) -> list[Block]:
         return cast(list[Block], list(self.blocks))
@@ -200,13 +237,6 @@ def direction_of(settings: ModelSettings) -> str:
     if settings.directed:
         return "directed"
     return settings.reciprocal if settings.reciprocal in DIRECTIONS else "sum"
-
-
-def _incident_sums(edges: Edges) -> Tensor:
-    """The channels of the incoming edges of each node, summed up; logarithms, for hubs are far."""
-    value = edges.edge_attr
-    total = value.new_zeros(edges.num_nodes, value.size(1))
-    return total.index_add(0, edges.edge_index[1].long(), value).log1p()
 
 
 def _head(settings: ModelSettings, width: int, out_channels: int) -> nn.Module | None:

@@ -20,10 +20,14 @@ from edgewise.kernels.products import product
 
 @dataclass(frozen=True, eq=False)
 class SparseOperator:
-    """A matrix per channel, its entries stored: what :func:`row` and :func:`symmetric` give."""
+    """A matrix per channel, its entries stored: what :func:`row` and :func:`symmetric` give.
+
+    Of sampled neighbours, ``rows`` says how many nodes gather: the first ones.
+    """
 
     pattern: Pattern
     value: Float[Tensor, " entries"]
+    rows: int | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -34,13 +38,14 @@ class SparseOperator:
     def channels(self) -> int:
         return self.pattern.channels
 
-    def __matmul__(self, x: Tensor) -> Float[Tensor, "nodes channels features"]:
+    def __matmul__(self, x: Tensor) -> Float[Tensor, "rows channels features"]:
         """``x`` is ``[nodes, features]``, or ``[nodes, channels, features]``: one each."""
-        return product(self.pattern, self.value, _per_channel(x, self.shape))
+        return product(self.pattern, self.value, _per_channel(x, self.shape), rows=self.rows)
 
-    def mean(self, x: Tensor) -> Float[Tensor, "nodes features"]:
+    def mean(self, x: Tensor) -> Float[Tensor, "rows features"]:
         """``(self @ x).mean(1)``: the channels are joined on the way."""
-        out = product(self.pattern, self.value, _per_channel(x, self.shape), summed=True)
+        z = _per_channel(x, self.shape)
+        out = product(self.pattern, self.value, z, summed=True, rows=self.rows)
         return out.squeeze(1) / self.channels
 
     @property
@@ -83,7 +88,7 @@ class SparseOperator:
             self.pattern.num_nodes,
             self.channels * times,
         )
-        return SparseOperator(pattern, stored.value.repeat(times)[order])
+        return SparseOperator(pattern, stored.value.repeat(times)[order], self.rows)
 
     @property
     def _stored(self) -> "SparseOperator":
@@ -169,6 +174,34 @@ class DoublyStochastic:
     def repeat_channels(self, times: int) -> "DoublyStochastic":
         """The same channels over again, ``times`` in all: one set for each attention head."""
         return self if times == 1 else DoublyStochastic(self.factor.repeat_channels(times))
+
+
+@dataclass(frozen=True, eq=False)
+class SampledFactors:
+    """Doubly stochastic channels of sampled neighbours: two factors, drawn each for itself.
+
+    The expectation of their product is the product of their expectations.
+    """
+
+    gather: SparseOperator  # rows of B
+    pool: SparseOperator  # columns of B
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """``(nodes, nodes, channels)``."""
+        return self.pool.shape
+
+    @property
+    def channels(self) -> int:
+        return self.pool.channels
+
+    def __matmul__(self, x: Tensor) -> Float[Tensor, "rows channels features"]:
+        """``x`` is ``[nodes, features]``, or ``[nodes, channels, features]``: one each."""
+        return self.gather @ (self.pool @ x)
+
+    def mean(self, x: Tensor) -> Float[Tensor, "rows features"]:
+        """``(self @ x).mean(1)``: the channels are joined on the way."""
+        return self.gather.mean(self.pool @ x)
 
 
 Operator = SparseOperator | DoublyStochastic

@@ -49,9 +49,9 @@ class NodeView:
         header, rows, words = _error_rows("node", errors, facts, ids)
         if problem is not None and all(error.class_numbers for error in errors):
             header += ["neighbours", "of the true class", "of the predicted class"]
-            edge_index = problem.data.graph.edge_index.numpy()
             for row, error in zip(rows, errors, strict=True):
-                row += _neighbour_counts(edge_index, truth, error)
+                near = problem.data.graph.neighbors(error.row)
+                row += _neighbour_counts(near, truth, error)
         return {"table": TableData("The worst errors", header, rows, words)}
 
 
@@ -162,11 +162,8 @@ def _error_rows(
     return header, rows, 1 + several + (2 if in_words else 0)
 
 
-def _neighbour_counts(edge_index: np.ndarray, truth: np.ndarray, error: WorstError) -> list[str]:
+def _neighbour_counts(near: np.ndarray, truth: np.ndarray, error: WorstError) -> list[str]:
     """All neighbours of a node, those of its true class and those of the predicted one."""
-    source, target = edge_index
-    near = np.concatenate([target[source == error.row], source[target == error.row]])
-    near = np.unique(near[near != error.row])
     assert error.class_numbers is not None
     counts = (int((truth[near] == number).sum()) for number in error.class_numbers)
     return [f"{n:,}" for n in (len(near), *counts)]

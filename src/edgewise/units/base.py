@@ -121,6 +121,10 @@ class Unit:
         """Read data, find the task, split the rows, and learn from those of training."""
         raise NotImplementedError
 
+    def takes(self, settings: Settings) -> frozenset[str]:
+        """Those of its settings that hold beside the others."""
+        return self.settings
+
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         """The network of these settings, with fresh weights."""
         raise NotImplementedError
@@ -224,7 +228,8 @@ def resolve(
         # A file that says them all also says what follows from the data.
         own = [k for k, v in given.items() if k not in source.implied or v != source.implied[k]]
         refuse_foreign(own, "source", source.settings, f"{source} is {source.described}")
-        refuse_foreign(given, "unit", unit.settings, f"what is predicted are {unit.plural}")
+        takes = unit.takes(settings)
+        refuse_foreign(given, "unit", takes, f"what is predicted are {unit.plural}")
         refuse_foreign(given, "layer", layer.settings, f"the layer {name} does not take it")
         # Which task it is may only be known when the data are read.
     find_device(settings.training.device)

@@ -1,6 +1,6 @@
 """A row is a node of one graph."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from edgewise.data.molecule_splits import split_by_column
 from edgewise.data.sources import GraphInput, Source
 from edgewise.data.splits import Split, load_split
 from edgewise.data.tables import Table
+from edgewise.graphs.array_graph import ArrayGraph
 from edgewise.graphs.channels import is_symmetric
 from edgewise.graphs.graph import Graph, single_precision
+from edgewise.graphs.sampled_graph import SampledGraph
 from edgewise.graphs.whole_graph import WholeGraph
 from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.tasks.base import Prediction, Task
@@ -37,6 +39,7 @@ from edgewise.units.base import (
     known_rows,
 )
 from edgewise.units.direction import decide_direction
+from edgewise.units.fan_outs import fan_outs
 from edgewise.units.node_notices import (
     columns_line,
     described_columns,
@@ -50,10 +53,11 @@ _LABEL_NAMES = ("label", "class", "y")
 
 
 class NodeUnit(Unit):
-    """Nodes of one graph, which is trained on whole."""
+    """Nodes of one graph, which is trained on whole, or by sampled neighbours."""
 
     name, plural, estimator = "node", "nodes", "Node"
-    settings = frozenset({"head", "incident", "regime"})
+    settings = frozenset({"head", "incident", "regime", "neighbors", "batch_size"})
+    not_searched = frozenset({"batch_size"})
     encoder_file = "reader.json"
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
@@ -102,11 +106,15 @@ class NodeUnit(Unit):
             )
         task, truth = find_task(nodes, names, settings.data.task, info.categories)
         split = known_rows(node_split(settings, task, truth, nodes), task, truth)
-        graph = store.whole()
-        problem, decided = node_problem(graph, task, truth, split, settings, info.reader)
+        graph = _stored(store, settings)
+        problem, decided = node_problem(
+            graph, task, truth, split, settings, info.reader, store.node_names
+        )
         unlabelled = len(truth) - len(task.labelled_rows(truth))
         notes = (str(graph), str(replace(info.notes, unlabelled=unlabelled)), *decided)
-        notices = [*graph_notices(graph, task, truth, info.features)]
+        notices: list[str] = []
+        if isinstance(graph, Graph):  # what is larger is not searched for leaks
+            notices += graph_notices(graph, task, truth, info.features)
         if info.learnt_rows and info.learnt_rows != checksum_of_rows(split.train.numpy()):
             notices.append(
                 f"the columns of {store.folder} were learnt from other rows than these training "
@@ -114,6 +122,10 @@ class NodeUnit(Unit):
                 "again with this split"
             )
         return Opened(problem, notes, notices=tuple(notices))
+
+    def takes(self, settings: Settings) -> frozenset[str]:
+        # Of a whole graph, a step is an epoch.
+        return self.settings - (frozenset() if settings.training.neighbors else {"batch_size"})
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         model = settings.model
@@ -123,46 +135,47 @@ class NodeUnit(Unit):
         return ChannelNetwork(features, outputs, channels, model, direction=direction)
 
     def predicted(self, model: Predicts, source: Source, asked: Asked) -> Iterator[Predicted]:
-        graph, truth = self._read(model, source, asked.tell)
-        prediction = model.predict(WholeGraph(graph, find_device(model.settings.training.device)))
+        data, truth = self._read(model, source, asked.tell)
+        prediction = model.predict(data)
         columns = model.task.predicted_columns(prediction)
         if isinstance(truth, Tensor):
             columns = model.task.compared_columns(prediction, truth.numpy())
         elif truth is not None:
             asked.tell(f"written without the truth beside the predictions: {truth}")
-        names = list(graph.node_ids or map(str, range(graph.num_nodes)))
-        yield Predicted({"id": names, **columns}, graph.num_nodes)
+        yield Predicted({"id": list(data.ids), **columns}, len(data))
 
     def evaluated(
         self, model: Predicts, source: Source, asked: Asked
     ) -> tuple[Prediction, np.ndarray]:
-        graph, truth = self._read(model, source, asked.tell)
+        data, truth = self._read(model, source, asked.tell)
         if truth is None:
             raise EdgewiseError(
                 f"{source} has no labels to compare with; give {preview(model.task.names)}"
             )
         if isinstance(truth, EdgewiseError):
             raise truth
-        data = WholeGraph(graph, find_device(model.settings.training.device))
         return model.predict(data), truth.numpy()
 
     def _read(
         self, model: Predicts, source: Source, tell: Tell
-    ) -> tuple[Graph, Tensor | EdgewiseError | None]:
+    ) -> tuple[WholeGraph | SampledGraph, Tensor | EdgewiseError | None]:
         """A graph as the model reads it, and its truth, the reason why not, or nothing."""
         found = source.read_graph(model.settings.data)
         task = model.task
         if found.store is not None:
             check_columns(model.encoder, found.store)
-            return found.store.whole(), _truth(task, found.store.nodes)
+            graph = _stored(found.store, model.settings)
+            data = node_data(graph, model.settings, found.store.node_names)
+            return data, _truth(task, found.store.nodes)
         if found.graph is not None:
             graph = single_precision(found.graph)
+            data = node_data(graph, model.settings)
             if graph.y is None:
-                return graph, None
+                return data, None
             try:
-                return graph, task.read_labels(graph.y, graph.class_names)
+                return data, task.read_labels(graph.y, graph.class_names)
             except EdgewiseError as error:
-                return graph, error
+                return data, error
         if model.encoder is None:
             raise EdgewiseError(
                 "this model was not trained on tables, so it cannot read them; give a data set's "
@@ -173,7 +186,7 @@ class NodeUnit(Unit):
         graph, notes = model.encoder.read(found.nodes, found.edges)
         if notes.changed:
             tell(str(notes))
-        return graph, _truth(task, found.nodes)
+        return node_data(graph, model.settings), _truth(task, found.nodes)
 
     def described_columns(self, problem: Problem) -> list[str]:
         reader = problem.encoder
@@ -187,7 +200,9 @@ class NodeUnit(Unit):
         # The labels that version 0.1 kept there are the task's today.
         return replace(load_graph_reader(path), labels=None) if path.exists() else None
 
-    def as_data(self, value: Any, encoder: Any, device: torch.device) -> WholeGraph:
+    def as_data(self, value: Any, encoder: Any, device: torch.device) -> WholeGraph | SampledGraph:
+        if isinstance(value, ArrayGraph):
+            return SampledGraph(value, device=device)
         if not isinstance(value, Graph):
             raise EdgewiseError(
                 f"the model predicts nodes of a graph, not {type(value).__name__}; give an "
@@ -197,21 +212,53 @@ class NodeUnit(Unit):
 
 
 def node_problem(
-    graph: Graph,
+    graph: Graph | ArrayGraph,
     task: Task,
     truth: Tensor,
     split: Split,
     settings: Settings,
     encoder: GraphReader | None = None,
+    node_ids: Sequence[str] | None = None,
 ) -> tuple[Problem, tuple[str, ...]]:
-    """Nodes of a graph that is there already, and what was decided by looking at it."""
+    """Nodes of a graph that is there already, and what was decided by looking at it.
+
+    Args:
+        graph: In memory, or as arrays.
+        task: What is predicted.
+        truth: Of every node, in the form of the task.
+        split: Of the nodes.
+        settings: How to train.
+        encoder: What was learnt about the columns of tables.
+        node_ids: The names of the nodes of a graph of arrays.
+    """
     refuse_task_settings(task, settings)
-    symmetric = is_symmetric(graph.edge_index, graph.edge_attr)
+    if isinstance(graph, ArrayGraph):
+        symmetric = graph.is_symmetric
+    else:
+        symmetric = is_symmetric(graph.edge_index, graph.edge_attr)
     settings, notes = decide_direction(settings, symmetric=symmetric, edges=graph.num_edges)
     split = known_rows(split, task, truth)
     fitted = task.fitted(truth[split.train], settings.training)
-    data = WholeGraph(graph, find_device(settings.training.device))
+    data = node_data(graph, settings, node_ids)
     return Problem(NODE, data, fitted, truth, split, settings, encoder), tuple(notes)
+
+
+def node_data(
+    graph: Graph | ArrayGraph, settings: Settings, node_ids: Sequence[str] | None = None
+) -> WholeGraph | SampledGraph:
+    """A graph as a model of these settings is trained on it, and predicts it."""
+    device = find_device(settings.training.device)
+    drawn = fan_outs(settings)
+    if isinstance(graph, ArrayGraph):
+        return SampledGraph(graph, drawn, node_ids, device)
+    if not drawn:
+        return WholeGraph(graph, device)
+    return SampledGraph(ArrayGraph.of(graph), drawn, graph.node_ids, device)
+
+
+def _stored(store: GraphStore, settings: Settings) -> Graph | ArrayGraph:
+    """The graph of a store: all of it in memory, unless neighbours are sampled."""
+    return store.mapped() if settings.training.neighbors else store.whole()
 
 
 def check_columns(encoder: GraphReader | None, store: GraphStore) -> None:

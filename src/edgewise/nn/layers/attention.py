@@ -1,5 +1,6 @@
 """Attention guided by edge channels, EGNN(A)."""
 
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any, TypeGuard
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import ModelSettings
 from edgewise.graphs.features import Features
+from edgewise.graphs.sampled_edges import SampledLayer
 from edgewise.kernels import backend
 from edgewise.kernels.activation import drop
 from edgewise.kernels.attention import attention_rows, balance_columns
@@ -29,6 +31,14 @@ from edgewise.nn.operators import DoublyStochastic, Operator, SparseOperator
 # between the two, at 3 they are quicker walked; at 6 or 7 columns, 48 and 91 paths are quicker
 # walked.
 FORMED_PATHS = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class SampledAttention:
+    """The edges of one layer of sampled neighbours, and those of the layers that follow it."""
+
+    here: SparseOperator
+    later: tuple[SparseOperator, ...] = ()
 
 
 class ChannelAttention(ChannelLayer):
@@ -133,9 +143,71 @@ class ChannelAttention(ChannelLayer):
     def drops_edges(self) -> bool:
         return self.dropout > 0
 
+    @classmethod
+    def hops(cls, settings: ModelSettings) -> int:
+        if settings.normalize != "row":
+            raise EdgewiseError(
+                f"attention with normalize = {settings.normalize} divides by sums over edges that "
+                "are not sampled; set normalize = row, or leave out neighbors"
+            )
+        return 1
+
+    def prepare_sampled(self, edges: SampledLayer) -> SampledAttention:
+        layers = [edges, *(edges.later() if self.adapts else [])]
+        here, *later = (self.sampled_operator(layer) for layer in layers)
+        return SampledAttention(here, tuple(later))
+
+    def sampled_operator(self, edges: SampledLayer) -> SparseOperator:
+        operator = super().sampled_operator(edges)
+        assert isinstance(operator, SparseOperator)
+        return operator.repeat_channels(self.heads)
+
+    def project(self, x: Features) -> Float[Tensor, "nodes width"]:
+        h, target, source = self._with_scores(x)
+        return torch.cat([h.flatten(1), target, source], dim=1)
+
+    def gather(
+        self, projected: Tensor, edges: SampledAttention, hop: int
+    ) -> Float[Tensor, "rows out"]:
+        h, target, source = self._unpacked(projected)
+        return self._along(h, self._adapted(edges.here, target, source))
+
+    @property
+    def hands_edges_on(self) -> bool:
+        return self.adapts
+
+    def hand_on(self, projected: Tensor, edges: SampledAttention) -> SampledAttention:
+        _, target, source = self._unpacked(projected)
+        return SampledAttention(self._row_adapted(edges.here, target, source))
+
+    def _unpacked(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        width = self.heads * self.out_channels
+        h, target, source = projected.split([width, self.heads, self.heads], dim=1)
+        return h.unflatten(1, (self.heads, self.out_channels)), target, source
+
+    def _row_adapted(self, edges: SparseOperator, target: Tensor, source: Tensor) -> SparseOperator:
+        nodes = edges.pattern.num_nodes
+        adapted = self._adapted(edges, target[:nodes], source[:nodes])
+        assert isinstance(adapted, SparseOperator)
+        return adapted
+
+    def _advance_sampled(
+        self, x: Features, edges: SampledAttention
+    ) -> tuple[Float[Tensor, "rows out"], SampledAttention | None]:
+        h, target, source = self._scored(x, edges.here)
+        out = self._along(h, self._adapted(edges.here, target, source))
+        if not self.adapts:
+            return out, None
+        # The sums that coefficients are divided by cancel out when the next layer divides again, so
+        # it does not matter that they are sums over the neighbours that it has drawn.
+        here, *later = (self._row_adapted(layer, target, source) for layer in edges.later)
+        return out, SampledAttention(here, tuple(later))
+
     def advance(
-        self, x: Features, edges: Operator
-    ) -> tuple[Float[Tensor, "nodes out"], Operator | None]:
+        self, x: Features, edges: Operator | SampledAttention
+    ) -> tuple[Float[Tensor, "rows out"], Operator | SampledAttention | None]:
+        if isinstance(edges, SampledAttention):
+            return self._advance_sampled(x, edges)
         if self.adapts:
             return self.adapt_unbiased(x, edges)
         return self.unbiased(x, edges), None
@@ -219,6 +291,9 @@ class ChannelAttention(ChannelLayer):
 
     def _scored(self, x: Features, edges: Operator) -> tuple[Tensor, Tensor, Tensor]:
         self.check(x, edges, self.edge_channels * self.heads)
+        return self._with_scores(x)
+
+    def _with_scores(self, x: Features) -> tuple[Tensor, Tensor, Tensor]:
         h = mapped(x, self.weight).unflatten(1, (self.heads, self.out_channels))
         target, source = torch.einsum(
             "nhf,shf->snh", h, self.attention.unflatten(1, (self.heads, self.out_channels))
@@ -233,12 +308,12 @@ class ChannelAttention(ChannelLayer):
             return SparseOperator(pattern, symmetric_values(pattern, formed.value, score))
         weight = attention_rows(pattern, formed.value, target, source, slope)
         if self.normalize == "row":
-            return SparseOperator(pattern, weight)
+            return SparseOperator(pattern, weight, formed.rows)
         return DoublyStochastic(SparseOperator(pattern, balance_columns(pattern, weight)))
 
     def _along(
         self, h: Float[Tensor, "nodes heads width"], edges: Operator
-    ) -> Float[Tensor, "nodes out"]:
+    ) -> Float[Tensor, "rows out"]:
         if isinstance(edges, DoublyStochastic):
             pattern, value = edges.factor.pattern, edges.factor.value
             first, second = self._dropped_twice(value)
@@ -247,7 +322,7 @@ class ChannelAttention(ChannelLayer):
         value = edges.value
         if self.training and self.dropout > 0:
             value = drop(value, self.dropout, draw_key())
-        return self.joined(product(edges.pattern, value, h))
+        return self.joined(product(edges.pattern, value, h, rows=edges.rows))
 
     def _dropped_twice(self, value: Float[Tensor, " entries"]) -> tuple[Tensor, Tensor]:
         """``value`` under two independent masks, which together drop what was asked for."""

@@ -1,6 +1,7 @@
 """What the layers share: from raw channels to an operator, and from channels to the output."""
 
 from collections.abc import Hashable
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -11,9 +12,11 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.graphs.batch import Edges
 from edgewise.graphs.channels import add_self_loops
 from edgewise.graphs.features import Features, SparseFeatures
+from edgewise.graphs.sampled_edges import SampledLayer
 from edgewise.nn.layers.layer import Layer
 from edgewise.nn.normalization import NORMALIZATIONS
-from edgewise.nn.operators import Operator, cut, without_lone_loops
+from edgewise.nn.operators import Operator, SampledFactors, SparseOperator, cut, without_lone_loops
+from edgewise.nn.sampled import sampled_hop, sampled_operator
 
 
 def mapped(x: Features, weight: Float[Tensor, "features out"]) -> Float[Tensor, "nodes out"]:
@@ -112,12 +115,22 @@ class ChannelLayer(Layer):
     def cut(self, prepared: Operator, node_offset: Tensor, chosen: Tensor) -> Operator:
         return cut(prepared, node_offset, chosen)
 
+    def prepare_sampled(self, edges: SampledLayer) -> Any:
+        return self.sampled_operator(edges)
+
+    def sampled_operator(self, edges: SampledLayer) -> SparseOperator | SampledFactors:
+        """The operator of sampled neighbours, or of one of its hops."""
+        dtype = self.weight.dtype
+        if edges.only is None:
+            return sampled_operator(edges, self.normalize, dtype)
+        return sampled_hop(edges, self.normalize, edges.only, dtype, place=0)
+
     @property
     def drops_edges(self) -> bool:
         """Whether entries of the operator are dropped in training, self-loops as well."""
         return False
 
-    def check(self, x: Features, edges: Operator, channels: int) -> None:
+    def check(self, x: Features, edges: Operator | SampledFactors, channels: int) -> None:
         """Refuse nodes and edges that this layer was not made for."""
         if len(x.shape) != 2 or x.shape[1] != self.in_channels:
             raise EdgewiseError(

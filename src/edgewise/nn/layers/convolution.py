@@ -9,7 +9,8 @@ from edgewise.graphs.features import Features
 from edgewise.nn.eager import eager
 from edgewise.nn.layers.base import ChannelLayer, mapped
 from edgewise.nn.layers.layer import LayerShape
-from edgewise.nn.operators import Operator
+from edgewise.nn.operators import Operator, SampledFactors
+from edgewise.nn.sampled import HOPS
 
 
 class ChannelConv(ChannelLayer):
@@ -74,15 +75,31 @@ class ChannelConv(ChannelLayer):
     ) -> Float[Tensor, "nodes out"]:
         return self.propagate(x, self.operator(edge_index, edge_attr, len(x)))
 
-    def advance(self, x: Features, edges: Operator) -> tuple[Float[Tensor, "nodes out"], None]:
+    def advance(
+        self, x: Features, edges: Operator | SampledFactors
+    ) -> tuple[Float[Tensor, "rows out"], None]:
         return self.unbiased(x, edges), None
 
     def propagate(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
         """The layer along edges that are an operator already."""
         return self.add_bias(self.unbiased(x, edges))
 
-    def unbiased(self, x: Features, edges: Operator) -> Float[Tensor, "nodes out"]:
+    def unbiased(self, x: Features, edges: Operator | SampledFactors) -> Float[Tensor, "rows out"]:
         """As :meth:`propagate`, without the bias."""
         self.check(x, edges, self.edge_channels)
-        h = mapped(x, self.weight)
+        return self._along(self.project(x), edges)
+
+    def _along(self, h: Tensor, edges: Operator | SampledFactors) -> Float[Tensor, "rows out"]:
         return self.joined(edges @ h) if self.concat else edges.mean(h)
+
+    @classmethod
+    def hops(cls, settings: ModelSettings) -> int:
+        return len(HOPS[settings.normalize])
+
+    def project(self, x: Features) -> Float[Tensor, "nodes width"]:
+        return mapped(x, self.weight)
+
+    def gather(self, projected: Tensor, edges: Operator, hop: int) -> Float[Tensor, "rows out"]:
+        inner = hop == len(HOPS[self.normalize]) - 1
+        h = projected if inner else projected.unflatten(1, (self.edge_channels, -1))
+        return (edges @ h).flatten(1) if hop else self._along(h, edges)

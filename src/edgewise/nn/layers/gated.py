@@ -1,6 +1,7 @@
 """Convolution along learnt edge channels, which adapt from layer to layer."""
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,10 +12,26 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import ModelSettings
 from edgewise.graphs.batch import Edges
 from edgewise.graphs.features import Features, SparseFeatures
-from edgewise.kernels.gated import NORMALIZATIONS, gated_sum
+from edgewise.graphs.sampled_edges import SampledLayer
+from edgewise.kernels.gated import NORMALIZATIONS, gated_sum, sampled_sum
+from edgewise.kernels.gated_pieces import gates
 from edgewise.kernels.incidence import Incidence
 from edgewise.nn.edge_state import EdgeState
 from edgewise.nn.layers.layer import Layer, LayerShape
+
+# Of sampled neighbours: what the others divide by is known for the whole graph alone.
+SAMPLED = ("none", "row")
+
+
+@dataclass(frozen=True, eq=False)
+class SampledIncidence:
+    """The edges of one layer of sampled neighbours, behind those of the layers that follow it."""
+
+    every: Incidence  # whose states are computed
+    here: Incidence  # along which messages go
+    weight: Tensor  # what a message counts for
+    later: int  # how many edges belong to layers that follow
+    rows: int  # how many nodes gather
 
 
 class GatedChannelConv(Layer):
@@ -124,7 +141,62 @@ class GatedChannelConv(Layer):
     def prepare(self, edges: Edges) -> Incidence:
         return self.incidence(edges.edge_index, edges.num_nodes)
 
+    @classmethod
+    def hops(cls, settings: ModelSettings) -> int:
+        if settings.normalize not in SAMPLED:
+            raise EdgewiseError(
+                f"learnt channels with normalize = {settings.normalize} are divided by sums over "
+                "edges that are not sampled; set normalize = row or none, or leave out neighbors"
+            )
+        return 1
+
+    def prepare_sampled(self, edges: SampledLayer) -> SampledIncidence:
+        hops, nodes = edges.batch.hops[: edges.first + 1], edges.num_nodes
+        source, target = (torch.cat([getattr(hop, end) for hop in hops]) for end in ("far", "near"))
+        here = hops[-1]
+        return SampledIncidence(
+            Incidence(source, target, nodes),
+            Incidence(here.far, here.near, nodes),
+            here.weight.to(self.weight).unsqueeze(1),
+            later=len(source) - len(here.far),
+            rows=here.rows,
+        )
+
+    def project(self, x: Features) -> Tensor:
+        if isinstance(x, SparseFeatures):
+            nodes = x @ self.weight.t()
+            return nodes if self.bias is None else nodes + self.bias
+        return linear(x, self.weight, self.bias)
+
+    def gather(self, projected: Tensor, edges: EdgeState, hop: int) -> Tensor:
+        return self._sampled(projected, edges)[0]
+
+    @property
+    def hands_edges_on(self) -> bool:
+        return self.hands_on
+
+    def hand_on(self, projected: Tensor, edges: EdgeState) -> EdgeState:
+        return edges.updated(self._states(projected, edges)[1])
+
+    def _states(self, projected: Tensor, edges: EdgeState) -> tuple[Tensor, Tensor]:
+        """Gates of all edges, and the states they are the sigmoid of."""
+        target, source = projected[:, : 2 * self.channels].chunk(2, dim=1)
+        term = None if self.edge_weight is None else linear(edges.features, self.edge_weight)
+        return gates(edges.prepared.every, target, source, term)
+
+    def _sampled(self, projected: Tensor, edges: EdgeState) -> tuple[Tensor, Tensor]:
+        """New node features, and the edge states of the layers that follow."""
+        sample = edges.prepared
+        gate, state = self._states(projected, edges)
+        message, own = projected[:, 2 * self.channels :].chunk(2, dim=1)
+        weighted = gate[sample.later :] * sample.weight
+        out = sampled_sum(sample.here, weighted, message, self.normalize)
+        return (own + out)[: sample.rows], state[: sample.later]
+
     def advance(self, x: Features, edges: EdgeState) -> tuple[Tensor, EdgeState | None]:
+        if isinstance(edges.prepared, SampledIncidence):
+            out, state = self._sampled(self.project(x), edges)
+            return out, edges.updated(state) if self.hands_on else None
         if not self.hands_on:
             return self.propagate(x, edges.prepared, edges.features), None
         out, state = self.propagate(x, edges.prepared, edges.features, return_edges=True)
@@ -179,11 +251,7 @@ class GatedChannelConv(Layer):
     ) -> Any:
         """As the call, along edges that were prepared by :meth:`incidence`."""
         self._check(x, incidence, edge_attr)
-        if isinstance(x, SparseFeatures):
-            nodes = x @ self.weight.t()
-            nodes = nodes if self.bias is None else nodes + self.bias
-        else:
-            nodes = linear(x, self.weight, self.bias)
+        nodes = self.project(x)
         term = None
         if edge_attr is not None and self.edge_weight is not None:
             term = linear(edge_attr, self.edge_weight)

@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import ModelSettings
 from edgewise.graphs.batch import Edges, Features
+from edgewise.graphs.sampled_edges import SampledLayer
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,9 @@ class Layer(nn.Module):
     ``edge_attr`` holds non-negative channels, with direction encoded as the settings say. A layer
     that takes settings of the model names them in ``settings``, and builds itself in
     :meth:`build`; one whose nodes are not ``out_channels`` wide on the way out says so in
-    ``out_width``. The other methods are for layers that prepare their edges once, or pass them on
-    changed.
+    ``out_width``. The other methods are for layers that prepare their edges once, pass them on
+    changed, or compute with sampled neighbours and in blocks of rows: :meth:`hops` and what follows
+    it.
     """
 
     settings: ClassVar[frozenset[str]] = frozenset()  # of the model, that are this layer's to take
@@ -86,3 +89,42 @@ class Layer(nn.Module):
         None in place of edges: the next layer prepares its own.
         """
         return self(x, edges.edge_index, edges.edge_attr), None
+
+    @classmethod
+    def hops(cls, settings: ModelSettings) -> int:
+        """How many steps to neighbours the layer takes, where these can be sampled.
+
+        Raises:
+            EdgewiseError: If they cannot.
+        """
+        raise EdgewiseError(
+            f"the layer {settings.layer} cannot sample neighbours; leave out neighbors, or set "
+            "layer = conv"
+        )
+
+    def prepare_sampled(self, edges: SampledLayer) -> Any:
+        """What :meth:`advance` and :meth:`gather` propagate along, of sampled neighbours."""
+        raise NotImplementedError
+
+    def project(self, x: Features) -> Float[Tensor, "nodes projected"]:
+        """What is to be known of nodes whose neighbours gather it."""
+        raise NotImplementedError
+
+    def gather(self, projected: Tensor, edges: Any, hop: int) -> Float[Tensor, "rows out"]:
+        """One hop for some nodes; after hop 0, what :meth:`advance` gives for them.
+
+        Args:
+            projected: Of these nodes and all their neighbours, or the result of the hop before.
+            edges: What :meth:`prepare_sampled` gave for this hop alone.
+            hop: Which one; the last comes first.
+        """
+        raise NotImplementedError
+
+    @property
+    def hands_edges_on(self) -> bool:
+        """Whether :meth:`advance` gives edges for the next layer."""
+        return False
+
+    def hand_on(self, projected: Tensor, edges: Any) -> Any:
+        """The edges that :meth:`advance` hands on, for nodes with all their neighbours."""
+        return None

@@ -1,0 +1,226 @@
+"""Does sampled training reach the accuracy of the whole graph, how many batches a second are
+sampled, and what do a hundred million edges take?
+
+    python benchmarks/sampling.py accuracy [--papers 84000] [--seeds 0 1]
+    python benchmarks/sampling.py batches [--edges 1000000]
+    python benchmarks/sampling.py store GRAPH [--steps 2000]
+
+**accuracy**: a graph of a million edges whose labels depend on the direction and the kind of
+edges (`edgewise.direction_and_kind_graph`; 1.0 is possible). The same network, two row-normalised
+convolutions 16 wide, is trained on the whole graph and by sampled neighbours, and judged exactly.
+
+**batches**: training batches a second, of 1,024 nodes with fan-outs 15 and 10, with their node
+features and the channels of their edges, from one thread that does nothing else. Beside ours a
+sampler in plain torch (CSR, offsets drawn with replacement, `torch.unique` for the numbering), and
+PyG's NeighborLoader where pyg-lib or torch-sparse is installed. Medians of 30 after 5.
+
+**store**: sampled steps and exact prediction of a graph store, two row-normalised convolutions 32
+wide, fan-outs 10 and 5, 1,024 nodes a step; labels are the sign of a feature. Peak memory is that
+of the process, pages of mapped files included.
+
+Writes benchmarks/results/sampling.json, the part that was measured.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from memory import peak_gib
+from scaling import hub_graph
+from torch.nn.functional import cross_entropy
+
+from edgewise.core.presets import make_settings
+from edgewise.core.settings import ModelSettings
+from edgewise.data.graph_store import open_store
+from edgewise.data.splits import random_split
+from edgewise.data.synthetic import direction_and_kind_graph
+from edgewise.graphs.array_graph import ArrayGraph
+from edgewise.graphs.sampled_graph import SampledGraph
+from edgewise.kernels.sampling import Numbering
+from edgewise.nn.network import ChannelNetwork
+from edgewise.tasks.classification import Classification
+from edgewise.training import Fitting, make_trainer
+from edgewise.units.node import node_problem
+
+RESULTS = Path(__file__).parent / "results" / "sampling.json"
+NETWORK = {"normalize": "row", "hidden": 16, "dropout": 0.0, "learning_rate": 0.01}
+WAYS = {
+    "whole graph": {"epochs": 100, "patience": 100},
+    "neighbors 5,5": {"neighbors": "5,5", "batch_size": 1024, "epochs": 6, "patience": 6},
+}
+BATCH, FAN_OUTS = 1024, (15, 10)
+
+
+def accuracy(papers: int, seeds: list[int]) -> list[dict]:
+    graph, _ = direction_and_kind_graph(papers)
+    task = Classification(("topic",), tuple(map(str, range(int(graph.y.max()) + 1))))
+    split = random_split(papers, (0.6, 0.2, 0.2), seed=0)
+    rows = []
+    for seed in seeds:
+        for way, settings in WAYS.items():
+            chosen = make_settings("node", **NETWORK, **settings, seed=seed)
+            problem, _ = node_problem(graph, task, graph.y, split, chosen)
+            fitting, start = Fitting(make_trainer(problem)), time.perf_counter()
+            while not fitting.done:
+                fitting.step()
+            seconds = time.perf_counter() - start
+            fitting.restore_best()
+            outputs = fitting.trainer.outputs(split.test)
+            right = float((outputs.argmax(1) == graph.y[split.test]).double().mean())
+            rows.append({"edges": graph.num_edges, "way": way, "seed": seed,
+                         "epochs": len(fitting.history), "test accuracy": round(right, 4),
+                         "standard error": round((right * (1 - right) / len(split.test)) ** 0.5, 4),
+                         "seconds": round(seconds, 1)})  # fmt: skip
+            print(rows[-1], flush=True)
+    return rows
+
+
+class PlainSampler:
+    """Neighbours with replacement, from the edges in both directions in CSR form."""
+
+    def __init__(self, graph: ArrayGraph) -> None:
+        edges = graph.adjacency
+        source = torch.from_numpy(np.repeat(np.arange(graph.num_nodes), np.diff(edges.out_start)))
+        target = torch.from_numpy(np.asarray(edges.target)).long()
+        near, far = torch.cat([source, target]), torch.cat([target, source])
+        order = near.argsort(stable=True)
+        self.far, self.edge = far[order], order % graph.num_edges
+        self.start = torch.searchsorted(near[order].contiguous(), torch.arange(graph.num_nodes + 1))
+        self.x, self.attr = torch.from_numpy(graph.x), torch.from_numpy(graph.edge_attr)
+
+    def batch(self, seeds: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        nodes, index, attr = seeds, [], []
+        for fan_out in FAN_OUTS:
+            first, count = self.start[nodes], self.start[nodes + 1] - self.start[nodes]
+            some = count > 0
+            drawn = (torch.rand(int(some.sum()), fan_out) * count[some].unsqueeze(1)).long()
+            place = (first[some].unsqueeze(1) + drawn).flatten()
+            far = self.far[place]
+            near = nodes[some].repeat_interleave(fan_out)
+            nodes = torch.cat([nodes, far]).unique()
+            index.append(torch.stack([far, near]))
+            attr.append(self.attr[self.edge[place]])
+        local = torch.searchsorted(nodes, torch.cat(index, dim=1))
+        return self.x[nodes], local, torch.cat(attr)
+
+
+def neighbor_loader(graph: ArrayGraph) -> str:
+    """PyG's own, if it runs here."""
+    from torch_geometric.data import Data
+    from torch_geometric.loader import NeighborLoader
+
+    source = np.repeat(np.arange(graph.num_nodes), np.diff(graph.adjacency.out_start))
+    index = torch.from_numpy(np.stack([source, graph.adjacency.target]))
+    data = Data(x=torch.from_numpy(graph.x), edge_index=index)
+    try:
+        next(iter(NeighborLoader(data, num_neighbors=list(FAN_OUTS), batch_size=BATCH)))
+    except ImportError as error:
+        return f"does not run: {error}"
+    return "runs"
+
+
+def batches(edges: int) -> list[dict]:
+    graph = ArrayGraph.of(hub_graph(edges))
+    data, numbering = SampledGraph(graph, FAN_OUTS), Numbering(graph.num_nodes)
+    plain, draw = PlainSampler(graph), torch.Generator().manual_seed(0)
+    times: dict[str, list[float]] = {"ours": [], "plain torch": []}
+    size: dict[str, int] = {}
+    for step in range(35):
+        seeds = torch.randperm(graph.num_nodes, generator=draw)[:BATCH]
+        start = time.perf_counter()
+        batch = data._sampled(seeds.numpy(), 10 * step, numbering)
+        middle = time.perf_counter()
+        theirs = plain.batch(seeds)
+        end = time.perf_counter()
+        if step >= 5:
+            times["ours"].append(middle - start)
+            times["plain torch"].append(end - middle)
+        size = {"ours": len(batch.x), "plain torch": len(theirs[0])}
+    rows = [
+        {"edges": graph.num_edges, "sampler": name, "batches a second":
+         round(1 / statistics.median(spent), 1), "nodes of the last batch": size[name]}
+        for name, spent in times.items()
+    ]  # fmt: skip
+    rows.append({"sampler": "PyG NeighborLoader", "note": neighbor_loader(graph)})
+    print(*rows, sep="\n")
+    return rows
+
+
+def store(folder: str, steps: int) -> list[dict]:
+    graph = open_store(folder).graph
+    settings = ModelSettings(normalize="row", hidden=32, dropout=0.0)
+    model = ChannelNetwork(graph.num_features, 2, graph.num_channels, settings)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+    data = SampledGraph(graph, (10, 5))
+    rows: list[dict] = [{"nodes": graph.num_nodes, "edges": graph.num_edges}]
+
+    def measured(phase: str, seconds: float, **more: object) -> None:
+        sizes = {"seconds": round(seconds, 1), "GiB": round(peak_gib(), 2)}
+        rows.append({"phase": phase, **more, **sizes})
+        print(rows[-1], flush=True)
+
+    start = time.perf_counter()
+    some = np.zeros(1, dtype=np.int64)
+    degree, _ = data._sums.degree, data._sums.rows("directed", some)
+    spent = time.perf_counter() - start
+    measured("sums", spent, **{"million edges a second": round(graph.num_edges / spent / 1e6, 2)})
+    torch.manual_seed(0)
+    seeds = torch.randint(graph.num_nodes, (steps * BATCH,)).unique()[: steps * BATCH]
+    start, losses, pairs = time.perf_counter(), [], 0
+    for number, (nodes, batch) in enumerate(data.training_batches(seeds, BATCH)):
+        truth = (torch.from_numpy(graph.x[nodes.numpy(), 0]) > 0).long()
+        loss = cross_entropy(model(batch), truth)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        pairs += sum(len(hop.near) for hop in batch.edges.hops)
+        if number + 1 == steps:
+            break
+    spent = time.perf_counter() - start
+    measured("sampled training", spent, **{
+        "steps": len(losses), "steps a second": round(len(losses) / spent, 2),
+        "million pairs a second": round(pairs / spent / 1e6, 2),
+        "loss": [round(statistics.mean(part), 3) for part in (losses[:50], losses[-50:])],
+    })  # fmt: skip
+    start = time.perf_counter()
+    (batch,) = data.evaluation_batches(torch.arange(graph.num_nodes))
+    with torch.no_grad():
+        outputs = model.eval()(batch)
+    spent = time.perf_counter() - start
+    truth = torch.from_numpy(np.asarray(graph.x)[:, 0]) > 0
+    right = float((outputs.argmax(1) == truth.long()).double().mean())
+    measured("exact prediction", spent, **{
+        "thousand nodes a second": round(graph.num_nodes / spent / 1e3, 1),
+        "million pairs a second": round(2 * int(degree.sum()) / spent / 1e6, 2),
+        "accuracy": round(right, 4),
+    })  # fmt: skip
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parts = parser.add_subparsers(dest="part", required=True)
+    one = parts.add_parser("accuracy")
+    one.add_argument("--papers", type=int, default=84_000)
+    one.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    one = parts.add_parser("batches")
+    one.add_argument("--edges", type=int, default=1_000_000)
+    one = parts.add_parser("store")
+    one.add_argument("folder")
+    one.add_argument("--steps", type=int, default=2000)
+    given = vars(parser.parse_args())
+    part = given.pop("part")
+    rows = {"accuracy": accuracy, "batches": batches, "store": store}[part](**given)
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if part == "store":
+        rows = [*known.get("store", []), rows]
+    RESULTS.write_text(json.dumps({**known, part: rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
