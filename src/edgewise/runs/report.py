@@ -1,17 +1,23 @@
-"""The report of a run: from what training has in memory, or from what the folder holds."""
+"""The report of a run: from what training has in memory, or from what the folder holds.
+
+What draws it is imported when one is written: `edgewise predict` need not wait for matplotlib.
+"""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import write_atomically
 from edgewise.core.manifest import check_listed
-from edgewise.report import History, RunResults, make_report
 from edgewise.runs.folder import Run, reopen
 from edgewise.runs.outputs import Trained, part_of_row
 from edgewise.training.fitting import Fitting
 from edgewise.units.base import Opened
+
+if TYPE_CHECKING:
+    from edgewise.report import History, RunResults
 
 
 def write_report(run: Run, opened: Opened | None = None, trained: Trained | None = None) -> Path:
@@ -26,6 +32,8 @@ def write_report(run: Run, opened: Opened | None = None, trained: Trained | None
     Returns:
         The place of the report.
     """
+    from edgewise.report import RunResults, make_report
+
     unavailable = ""
     if opened is None:
         try:
@@ -49,7 +57,9 @@ def has_report(run: Run) -> bool:
     return report.exists() and report.stat().st_mtime >= metrics.stat().st_mtime
 
 
-def _in_memory(run: Run, opened: Opened, trained: Trained) -> RunResults:
+def _in_memory(run: Run, opened: Opened, trained: Trained) -> "RunResults":
+    from edgewise.report import RunResults
+
     problem, prediction = opened.problem, trained.prediction
     return RunResults.from_arrays(
         run,
@@ -63,7 +73,9 @@ def _in_memory(run: Run, opened: Opened, trained: Trained) -> RunResults:
     )
 
 
-def _history(fitting: Fitting) -> History:
+def _history(fitting: Fitting) -> "History":
+    from edgewise.report import History
+
     assert fitting.best is not None
     epochs = fitting.history
     return History(

@@ -79,7 +79,7 @@ class Fitting:
     def tensors(self) -> dict[str, Tensor]:
         """Everything that the next epoch depends on."""
         lines = [astuple(epoch) for epoch in self.history]
-        state = self.trainer.optimizer.state_dict()["state"]
+        state = self.trainer.optimizer.state
         return {
             "history": torch.tensor(lines, dtype=torch.float64).reshape(-1, 4),
             **{f"model.{k}": v for k, v in self._weights().items()},
@@ -101,8 +101,7 @@ class Fitting:
         for name, tensor in parts["adam"].items():
             index, _, slot = name.partition(".")
             state.setdefault(int(index), {})[slot] = tensor
-        optimizer = self.trainer.optimizer
-        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+        self.trainer.optimizer.restore(state)
 
 
 def fit_member(problem: Problem, member: int = 0) -> Fitting:

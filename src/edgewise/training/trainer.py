@@ -1,6 +1,7 @@
 """One epoch of one model, whatever its rows are: batches in, losses out."""
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,10 +12,11 @@ from edgewise.core.seeds import seeded
 from edgewise.graphs.batch import computed_rows
 from edgewise.kernels.memory import reuse_freed_memory
 from edgewise.nn.network import Network
+from edgewise.training.optimizer import Adam
 from edgewise.units.base import Problem
 
 SMALLEST_BATCH = 0.25  # of the batch size, with batch normalisation
-OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+OPTIMIZERS: dict[str, Any] = {"adam": Adam, "adamw": partial(Adam, decoupled=True)}
 
 
 def _constant(step: int, steps: int, warmup: float) -> float:
@@ -49,8 +51,7 @@ class Trainer:
                 {"params": model.weights(), "weight_decay": training.weight_decay},
                 {"params": model.biases(), "weight_decay": 0.0},
             ],
-            lr=training.learning_rate,
-            fused=True,
+            training.learning_rate,
         )
 
     def train_epoch(self, epoch: int) -> float:

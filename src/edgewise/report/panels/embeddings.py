@@ -64,15 +64,21 @@ def embeddings_content(given: PanelInput) -> dict[str, Any]:
 
 def _components(embeddings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Each row on two principal components, and the share of the variance on each."""
-    from sklearn.decomposition import PCA
-
     place, explained = np.zeros((len(embeddings), 2)), np.zeros(2)
     wide = embeddings.astype(np.float64)
-    number_of = min(2, *wide.shape)
-    if np.ptp(wide, axis=0).any():  # a single point has no directions
-        pca = PCA(number_of, svd_solver="randomized", random_state=0).fit(wide)
-        place[:, :number_of] = pca.transform(wide)
-        explained[:number_of] = pca.explained_variance_ratio_
+    if not np.ptp(wide, axis=0).any():  # a single point has no directions
+        return place, explained
+    wide -= wide.mean(axis=0)
+    # Of the two products with the same eigenvalues, the smaller one. Importing scikit-learn for its
+    # PCA takes longer than this.
+    tall = len(wide) >= wide.shape[1]
+    values, vectors = np.linalg.eigh(wide.T @ wide if tall else wide @ wide.T)
+    number_of = min(2, len(values))
+    values, vectors = values[::-1][:number_of].clip(0), vectors[:, ::-1][:, :number_of]
+    found = wide @ vectors if tall else vectors * np.sqrt(values)
+    farthest = np.take_along_axis(found, np.abs(found).argmax(axis=0)[None], axis=0)
+    place[:, :number_of] = found * np.where(farthest < 0, -1, 1)  # an eigenvector has no sign
+    explained[:number_of] = values / np.square(wide).sum()
     return place, explained
 
 
