@@ -68,7 +68,7 @@ class GatedSum(torch.autograd.Function):
         with backend.running:
             gated_walks.gate_and_sum(*_side(incidence.by_target), nodes.numpy(),
                                      _rows(term, gate), state.numpy(), gate.numpy(),
-                                     scale.numpy(), out.numpy(), _lanes(gate))  # fmt: skip
+                                     scale.numpy(), out.numpy(), lanes_of(gate))  # fmt: skip
         ctx.incidence = incidence
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(nodes, gate, scale)
@@ -90,10 +90,10 @@ class GatedSum(torch.autograd.Function):
                                            gate.numpy(), scale.numpy(), grad.numpy(),
                                            _rows(grad_state, gate), grad_term.numpy(),
                                            grad_nodes.numpy(), scaled.numpy(),
-                                           _lanes(gate))  # fmt: skip
+                                           lanes_of(gate))  # fmt: skip
             gated_walks.gradient_by_source(*_side(incidence.by_source), gate.numpy(),
                                            scaled.numpy(), grad_term.numpy(),
-                                           grad_nodes.numpy(), _lanes(gate))  # fmt: skip
+                                           grad_nodes.numpy(), lanes_of(gate))  # fmt: skip
         return None, grad_nodes, grad_term if ctx.needs_input_grad[2] else None, None, None, None
 
 
@@ -110,7 +110,7 @@ class _Gates(torch.autograd.Function):
             gated_walks.gate_and_sum(*_side(incidence.by_target),
                                      nodes.detach().contiguous().numpy(), _rows(term, gate),
                                      state.numpy(), gate.numpy(), nothing.numpy(), out.numpy(),
-                                     _lanes(gate))  # fmt: skip
+                                     lanes_of(gate))  # fmt: skip
         ctx.incidence = incidence
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(gate)
@@ -144,7 +144,7 @@ class _WeightedSum(torch.autograd.Function):
         with backend.running:
             gated_walks.gradient_of_weights(*_side(_near(incidence, ctx.by)), grad.numpy(),
                                             x.numpy(), grad_gate.numpy(),
-                                            _lanes(gate))  # fmt: skip
+                                            lanes_of(gate))  # fmt: skip
         other = "source" if ctx.by == "target" else "target"
         return None, grad_gate, _multiplied(incidence, gate, grad, other), None
 
@@ -165,7 +165,7 @@ def _multiplied(incidence: Incidence, gate: Tensor, x: Tensor, by: str) -> Tenso
     out = torch.empty_like(x)
     with backend.running:
         gated_walks.weighted_sum(*_side(_near(incidence, by)), gate.numpy(), x.numpy(),
-                                 out.numpy(), _lanes(gate))  # fmt: skip
+                                 out.numpy(), lanes_of(gate))  # fmt: skip
     return out
 
 
@@ -174,7 +174,7 @@ def _summed(incidence: Incidence, value: Tensor, by: str) -> Tensor:
     out = value.new_empty(incidence.num_nodes, value.size(1))
     start, edge, _ = _side(_near(incidence, by))
     with backend.running:
-        gated_walks.edge_sum(start, edge, value.numpy(), out.numpy(), _lanes(value))
+        gated_walks.edge_sum(start, edge, value.numpy(), out.numpy(), lanes_of(value))
     return out
 
 
@@ -191,7 +191,7 @@ def _rows(tensor: Tensor | None, like: Tensor) -> Any:
     return (like[:0] if tensor is None else tensor.detach().contiguous()).numpy()
 
 
-def _lanes(like: Tensor) -> tuple[int, ...]:
+def lanes_of(like: Tensor) -> tuple[int, ...]:
     """As many numbers as are taken at a time: 128 bytes of a row, or less where it is short."""
     sizes = (128 // like.element_size(), 32 // like.element_size(), 1)
     return (0,) * next(size for size in sizes if size <= like.size(1))

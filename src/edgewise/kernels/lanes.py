@@ -103,6 +103,18 @@ def broadcast(typing, like, number):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def where_positive(typing, test, numbers):  # type: ignore[no-untyped-def]
+    """The numbers, and 0 where the test is not above 0; what is no number stays so."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        zero = ir.Constant(_vector(numbers), None)
+        negative = builder.fcmp_ordered("<=", arguments[0], zero)
+        return builder.select(negative, zero, arguments[1])
+
+    return numbers(test, numbers), generate
+
+
+@intrinsic
 def concatenate(typing, left, right):  # type: ignore[no-untyped-def]
     """Two registers as one of twice the size."""
     kind = Lanes(left.element, 2 * left.count)

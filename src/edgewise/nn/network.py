@@ -15,6 +15,7 @@ from edgewise.graphs.sampled_graph import StoredEdges
 from edgewise.kernels.activation import drop
 from edgewise.kernels.dropout import draw_key
 from edgewise.nn.blocks import NORMS, Block
+from edgewise.nn.colours import colours_of, through_blocks
 from edgewise.nn.eager import eager
 from edgewise.nn.edge_state import EdgeState
 from edgewise.nn.in_blocks import Parts, computed_in_blocks
@@ -144,9 +145,7 @@ class ChannelNetwork(Network):
         """The outputs of the rows of the batch."""
         if isinstance(batch.edges, StoredEdges):
             return self._in_blocks(batch, batch.edges, len(self.blocks), self._read_out)
-        h, edges = self._before_last(batch)
-        h, _ = self._blocks()[-1](h, edges)
-        return self._read_out(h, batch)
+        return self._read_out(self._behind_last(batch), batch)
 
     def _read_out(self, h: Tensor, batch: Batch) -> Float[Tensor, "rows out"]:
         rows = self.readout(h, batch)
@@ -161,12 +160,37 @@ class ChannelNetwork(Network):
         if isinstance(batch.edges, StoredEdges):
             blocks = len(self.blocks) - early
             return self._in_blocks(batch, batch.edges, blocks, self.readout)
-        h, edges = self._before_last(batch)
         if early:
+            h, _ = self._before_last(batch)
             assert isinstance(h, Tensor)
             return self.readout(h, batch)
+        return self.readout(self._behind_last(batch), batch)
+
+    def _behind_last(self, batch: Batch) -> Tensor:
+        """What comes out of the last layer."""
+        shared = self._shared(batch)
+        if shared is not None:
+            return shared
+        h, edges = self._before_last(batch)
         h, _ = self._blocks()[-1](h, edges)
-        return self.readout(h, batch)
+        return h
+
+    def _shared(self, batch: Batch) -> Tensor | None:
+        """The same for many graphs, their equal nodes computed once; None where that cannot be."""
+        drops = self.training and self.settings.dropout > 0  # each node for itself
+        encoder, blocks = self.edge_encoder, self._blocks()
+        if batch.num_graphs < 2 or drops or self.incident is not None or encoder is None:
+            return None
+        if not all(block.layer.takes_colours for block in blocks):
+            return None
+        every = batch.edges.encoded(self.direction)
+        colours = colours_of(batch.x, every.edge_index, every.edge_attr, len(blocks))
+        if colours is None:
+            return None
+        assert isinstance(batch.x, Tensor)
+        x = self._encoded(batch.x[colours.first_node])
+        assert isinstance(x, Tensor)
+        return through_blocks(blocks, colours, x, encoder(every.edge_attr[colours.first_edge]))
 
     def _in_blocks(
         self,

@@ -13,7 +13,9 @@ from edgewise.core.settings import ModelSettings
 from edgewise.graphs.batch import Edges
 from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.graphs.sampled_edges import SampledLayer
+from edgewise.kernels.colours import Level
 from edgewise.kernels.gated import NORMALIZATIONS, gated_sum, sampled_sum
+from edgewise.kernels.gated_colours import GatedColours
 from edgewise.kernels.gated_pieces import gates
 from edgewise.kernels.incidence import Incidence
 from edgewise.nn.edge_state import EdgeState
@@ -135,6 +137,10 @@ class GatedChannelConv(Layer):
         return layer
 
     @property
+    def takes_colours(self) -> bool:
+        return self.normalize == "none" and self.flow == "source_to_target"
+
+    @property
     def edge_key(self) -> Hashable:
         return "incidence", self.flow
 
@@ -244,23 +250,26 @@ class GatedChannelConv(Layer):
     def propagate(
         self,
         x: Features,
-        incidence: Incidence,
+        incidence: Incidence | Level,
         edge_attr: Tensor | None = None,
         *,
         return_edges: bool = False,
     ) -> Any:
-        """As the call, along edges that were prepared by :meth:`incidence`."""
+        """As the call, along edges that were prepared by :meth:`incidence`, or between colours."""
         self._check(x, incidence, edge_attr)
         nodes = self.project(x)
         term = None
         if edge_attr is not None and self.edge_weight is not None:
             term = linear(edge_attr, self.edge_weight)
+        if isinstance(incidence, Level):
+            out, state = GatedColours.apply(incidence, nodes, term, self.channels)
+            return (out, state) if return_edges else out
         out, state = gated_sum(
             incidence, nodes, term, self.channels, self.normalize, keep_state=return_edges
         )
         return (out, state) if return_edges else out
 
-    def _check(self, x: Features, incidence: Incidence, edge_attr: Tensor | None) -> None:
+    def _check(self, x: Features, incidence: Incidence | Level, edge_attr: Tensor | None) -> None:
         if len(x.shape) != 2 or tuple(x.shape) != (incidence.num_nodes, self.in_channels):
             raise EdgewiseError(
                 f"x has shape {list(x.shape)}, but there are {incidence.num_nodes} nodes and this "

@@ -67,6 +67,14 @@ class Layer(nn.Module):
         return None
 
     @property
+    def takes_colours(self) -> bool:
+        """Whether :meth:`advance` takes colours of nodes, and edges that were prepared as a
+        :class:`~edgewise.kernels.colours.Level`: what it gives for a node is made of the node
+        itself and a sum over the edges that enter it.
+        """
+        return False
+
+    @property
     def edge_key(self) -> Hashable:
         """Layers with equal keys prepare edges alike, so it is done once for all of them."""
         return "raw"
