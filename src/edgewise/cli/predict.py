@@ -26,7 +26,11 @@ def predict(
     run: RunFolder,
     data: NewData = None,
     out: Annotated[
-        Path | None, typer.Option(help=".csv or .tsv to write (standard output)")
+        Path | None,
+        typer.Option(
+            help=".csv, .tsv or .parquet to write, or a folder for parts in Parquet (standard "
+            "output)"
+        ),
     ] = None,
     smiles_column: SmilesColumn = "",
     encoding: Encoding = "",
@@ -55,6 +59,20 @@ def predict(
     ids: Annotated[
         Path | None, typer.Option("--for", help="links: table of the nodes that --top is for")
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="local|ray",
+            help="who predicts: this process, or, for files of molecules, the workers of a Ray "
+            "cluster: that of RAY_ADDRESS, or one on this machine (extra ray)",
+        ),
+    ] = "local",
+    workers: Annotated[
+        int,
+        typer.Option(
+            help="worker processes of --engine ray (0: as many as there are processors)", min=0
+        ),
+    ] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
 ) -> None:
     """Predict every row, in order; one that cannot be read gets the reason in its column error."""
@@ -75,6 +93,8 @@ def predict(
             pairs=pairs,
             top=top,
             ids=ids,
+            engine=engine,
+            workers=workers,
             tell=_to_nobody if quiet else _aside,
         )
     left = f"; {bad} rows could not be read, see the column error" if bad else ""

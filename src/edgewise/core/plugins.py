@@ -9,6 +9,14 @@ from pathlib import Path
 from edgewise.core.errors import EdgewiseError
 
 
+_loaded: dict[str, None] = {}
+
+
+def loaded_plugins() -> tuple[str, ...]:
+    """What was loaded here, for other processes to load, too."""
+    return tuple(_loaded)
+
+
 def load_plugins(places: Sequence[str]) -> None:
     """Import Python files (``mine.py``) or installed modules (``mine.layers``) by name.
 
@@ -19,8 +27,10 @@ def load_plugins(places: Sequence[str]) -> None:
         try:
             if place.endswith(".py"):
                 _load_file(Path(place))
+                place = str(Path(place).resolve())
             else:
                 importlib.import_module(place)
+            _loaded[place] = None
         except EdgewiseError as error:
             raise EdgewiseError(f"the plugin {place} failed: {error}") from error
         except Exception as error:  # whatever a file of the user's raises

@@ -1,7 +1,8 @@
 """Molecules as rows that are whole graphs: read by RDKit, featurised by what was learnt."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from edgewise.data.graph_rows import GraphStretch, InvalidRow, Progress
 from edgewise.data.molecule_splits import scaffold_split
 from edgewise.data.molecule_tables import MoleculeTable, read_structures, smiles_column
 from edgewise.data.splits import Split
-from edgewise.data.streams import stream_table
+from edgewise.data.streams import Stretch, stream_table
 from edgewise.data.tables import Table
 from edgewise.graphs.graph_set import GraphSet
 
@@ -92,17 +93,24 @@ class MoleculeRows:
         return Molecules(codes), invalid
 
 
-def stream_molecules(path: Path, settings: DataSettings, usual: str) -> Iterator[GraphStretch]:
-    """The molecules of a file of any length, some rows at a time; broken rows are kept."""
-    size = path.stat().st_size
-    for stretch in stream_table(
-        path,
-        encoding=settings.encoding,
-        decimal=settings.decimal,
-        missing_values=settings.missing_values,
-    ):
-        column = smiles_column(stretch.table, settings.smiles_column, usual)
-        cells = stretch.table.column(column)
-        codes = read_smiles(["" if i in stretch.broken else cell for i, cell in enumerate(cells)])
-        errors = {row: reason for row, _, reason in codes.invalid} | stretch.broken
-        yield GraphStretch(stretch.table, Molecules(codes), errors, True, stretch.done, size)
+def stream_parts(paths: Sequence[Path], settings: DataSettings) -> Iterator[Stretch]:
+    """Rows of one table in files of any length, some at a time; broken rows are kept."""
+    sizes = [path.stat().st_size for path in paths]
+    for path, before in zip(paths, accumulate(sizes, initial=0), strict=False):
+        for stretch in stream_table(
+            path,
+            encoding=settings.encoding,
+            decimal=settings.decimal,
+            missing_values=settings.missing_values,
+        ):
+            yield replace(stretch, done=before + stretch.done, size=sum(sizes))
+
+
+def read_stretch(stretch: Stretch, settings: DataSettings, usual: str) -> GraphStretch:
+    """The molecules of some rows; ``usual`` is a name that the column of SMILES may have."""
+    column = smiles_column(stretch.table, settings.smiles_column, usual)
+    cells = stretch.table.column(column)
+    codes = read_smiles(["" if i in stretch.broken else cell for i, cell in enumerate(cells)])
+    errors = {row: reason for row, _, reason in codes.invalid} | stretch.broken
+    structures = Molecules(codes)
+    return GraphStretch(stretch.table, structures, errors, True, stretch.done, stretch.size)

@@ -11,6 +11,7 @@ from edgewise.core.settings import DataSettings, unit_named
 from edgewise.data.graph_rows import GraphRows, GraphStretch
 from edgewise.data.graph_store import GraphStore
 from edgewise.data.store import open_files
+from edgewise.data.streams import Stretch
 from edgewise.data.tables import Table
 from edgewise.graphs.graph import Graph
 
@@ -131,6 +132,17 @@ class Source:
         structures, invalid = rows.structures(on_invalid="skip")
         errors = {entry.row: entry.reason for entry in invalid}
         yield GraphStretch(rows.table, structures, errors, rows.may_be_invalid)
+
+    def stream_rows(self, settings: DataSettings) -> Iterator[Stretch]:
+        """The same rows before their structures are read, which :meth:`read_stretch` does."""
+        raise EdgewiseError(
+            f"{self} is {self.described}, which is not read row by row; --engine ray is for files "
+            "of molecules"
+        )
+
+    def read_stretch(self, stretch: Stretch, settings: DataSettings, usual: str) -> GraphStretch:
+        """The graphs of some rows."""
+        raise NotImplementedError
 
 
 class NamedSource(Source):

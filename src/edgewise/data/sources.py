@@ -4,11 +4,11 @@ Each form that data can have is a class: which settings it takes, and how it is 
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import DataSettings
@@ -16,7 +16,7 @@ from edgewise.data.bitcoin import read_ratings
 from edgewise.data.catalogue import CATALOGUE
 from edgewise.data.citation import load_citation
 from edgewise.data.graph_files import load_graph, read_folder, read_graphml
-from edgewise.data.graph_rows import GraphRows, GraphStretch
+from edgewise.data.graph_rows import GraphRows
 from edgewise.data.graph_sources import (
     GRAPH_COLUMNS,
     GRAPH_FORMS,
@@ -26,8 +26,13 @@ from edgewise.data.graph_sources import (
 from edgewise.data.graph_store import is_store, open_store
 from edgewise.data.graphs_in_memory import checksum_of, rows_in_memory
 from edgewise.data.heterophilous import UNDIRECTED, load_heterophilous
-from edgewise.data.molecule_rows import MoleculeRows, stream_molecules
-from edgewise.data.molecule_tables import molecule_table, read_molecules, read_named
+from edgewise.data.molecule_rows import MoleculeRows
+from edgewise.data.molecule_sources import (
+    MoleculeFileSource,
+    MoleculePartsSource,
+    parts_folder,
+)
+from edgewise.data.molecule_tables import molecule_table, read_named
 from edgewise.data.source import (
     COLUMNS,
     DIRECTION,
@@ -181,22 +186,6 @@ class RatingsSource(NamedSource):
         return GraphInput(edges=table, label=label, notes=(note,), ignore=("when",))
 
 
-class MoleculeFileSource(Source):
-    """Molecules in a table or an SDF."""
-
-    form, described, unit = "molecule file", "a file of molecules", "graph"
-    settings = MOLECULES | TEXT | {"smiles_column", "categories"}
-    implied: ClassVar[Mapping[str, Any]] = {"directed": False}
-    id_name, row_view = "smiles", "structures"
-
-    def read_graphs(self, settings: DataSettings, usual: str = "") -> GraphRows:
-        named, text = settings.smiles_column or None, as_text(settings)
-        return MoleculeRows(read_molecules(self.places[0], smiles=named, usual=usual, **text))
-
-    def stream_graphs(self, settings: DataSettings, usual: str = "") -> Iterator[GraphStretch]:
-        return stream_molecules(Path(self.places[0]), settings, usual)
-
-
 @dataclass(frozen=True)
 class OwnDataset:
     """A data set that was registered with :func:`register_dataset`."""
@@ -330,6 +319,7 @@ _ALL: tuple[type[Source], ...] = (
     *(CitationSource, MoleculesSource, GraphFileSource, GraphmlSource, TablesSource),
     *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource, OwnGraphsSource),
     *(HeterophilousSource, EdgeTableSource, RatingsSource, OwnEdgesSource, StoreSource),
+    MoleculePartsSource,
     *GRAPH_FORMS,
 )
 FORMS: dict[str, type[Source]] = {source.form: source for source in _ALL}
@@ -340,6 +330,8 @@ _OWN_UNITS: dict[str, Callable[[tuple[str, ...]], Source]] = {
 }
 # What a single table holds, by the unit that is asked for; molecules unless it is asked.
 _ONE_TABLE: dict[str, type[Source]] = {"edge": EdgeTableSource, "link": EdgeTableSource}
+# What the parts of a table in a folder hold, by the unit that is asked for.
+_PARTS: dict[str, Callable[[str], Source | None]] = {"graph": parts_folder}
 
 
 def find_source(places: Sequence[str], unit: str = "") -> Source:
@@ -377,7 +369,7 @@ def find_source(places: Sequence[str], unit: str = "") -> Source:
         return FORMS[CATALOGUE[place].kind]((place,))
     path = Path(place)
     if _is(place, Path.is_dir):
-        return _folder_source(place)
+        return _folder_source(place, unit)
     if _is(place, Path.is_file):
         # A pickle is no graph either, but the reader of graphs says what to do with it.
         graphs = dict.fromkeys((".safetensors", ".pt", ".pth", ".pkl", ".pickle"), GraphFileSource)
@@ -391,11 +383,12 @@ def find_source(places: Sequence[str], unit: str = "") -> Source:
     )
 
 
-def _folder_source(place: str) -> Source:
+def _folder_source(place: str, unit: str) -> Source:
     try:
         if is_store(place):
             return StoreSource((place,))
-        return graph_folder(place) or FolderSource((place,))
+        parts = _PARTS[unit](place) if unit in _PARTS else None
+        return graph_folder(place) or parts or FolderSource((place,))
     except OSError as error:
         raise EdgewiseError(
             f"{place} cannot be read ({error.strerror}); check its permissions"

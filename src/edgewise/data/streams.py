@@ -34,6 +34,7 @@ class Stretch:
     table: Table
     broken: dict[int, str]  # rows of this stretch that are not rows of the table, and why
     done: int  # bytes of the file that are read
+    size: int = 0  # bytes in all, where they were counted
 
 
 def stream_table(
@@ -96,9 +97,12 @@ def _delimited(
 def _parquet(stream: BufferedIOBase, path: str, rows: int) -> Iterator[Stretch]:
     file = in_parquet(path, lambda: opened_parquet(stream, path, whole=False))
     batches = file.iter_batches(batch_size=rows)
+    names = file.schema_arrow.names
+    check_header(names, path)
+    if not file.metadata.num_rows:  # its columns are written all the same
+        empty = file.schema_arrow.empty_table()
+        yield Stretch(make_table(path, dict(zip(names, empty.columns, strict=True)), None), {}, 0)
     while (batch := in_parquet(path, lambda: validated(next(batches, None)))) is not None:
-        names = batch.schema.names
-        check_header(names, path)
         columns = {name: pa.chunked_array([batch.column(i)]) for i, name in enumerate(names)}
         yield Stretch(make_table(path, columns, None), {}, stream.tell())
 

@@ -1,14 +1,19 @@
 """Predict with a trained model, and write a table."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from edgewise.core.errors import EdgewiseError
+from edgewise.data.sources import Source
 from edgewise.data.tables import read_table
 from edgewise.runs.folder import check_not_own, open_run, reopen
 from edgewise.runs.new_data import model_and_data
 from edgewise.runs.table_writer import table_writer
-from edgewise.units.base import Asked, Show, Tell
+from edgewise.training.predictor import Predictor
+from edgewise.units.base import Asked, Predicted, Show, Tell
+
+Engine = Callable[[Predictor, Source, Asked, int], Iterator[Predicted]]
 
 
 def predict(
@@ -25,6 +30,8 @@ def predict(
     pairs: str | Path | None = None,
     top: int = 0,
     ids: str | Path | None = None,
+    engine: str = "local",
+    workers: int = 0,
     tell: Tell = lambda _: None,
 ) -> tuple[int, int]:
     """Predict rows, and write them in their order.
@@ -32,7 +39,8 @@ def predict(
     Args:
         folder: Of a run, or of a saved model.
         data: As for training; without it the data of the run.
-        out: A ``.csv`` or ``.tsv`` file; without it the standard output.
+        out: A ``.csv``, ``.tsv`` or ``.parquet`` file, or a folder, whose name has no ending, for
+            parts in Parquet; without it the standard output.
         progress: Called with what is going on, how much is done and of how much.
         smiles_column: Of the new molecules; without it that of the training, or one that is
             called so.
@@ -44,24 +52,30 @@ def predict(
         pairs: Table of pairs of nodes that a model of links is to score.
         top: How many of the likeliest links of each node it is to give.
         ids: Table of the nodes in question; without it all.
+        engine: ``"local"``, this process, or ``"ray"``, the workers of a Ray cluster, for files of
+            molecules: that of ``RAY_ADDRESS``, or one on this machine.
+        workers: Of Ray; 0: as many as there are processors.
         tell: Called with what was changed in reading the tables of a graph, and with why its
             labels, where it has any, do not stand beside the predictions.
 
     Returns:
         How many rows were predicted, and how many could not be.
     """
+    if engine not in ENGINES:
+        raise EdgewiseError(f"there is no engine {engine!r}; choose one of {', '.join(ENGINES)}")
     model, source = model_and_data(folder, data, smiles_column, encoding, device)
     if not distance:
         model = replace(model, reference=None)
     if out is not None:
         source.check_not_written(out, "--out")
         check_not_own(Path(out), "--out")
+    rows = ENGINES[engine](model, source, Asked(smiles_column, progress, tell), workers)
     if pairs is not None or top:
         tables = [None if one is None else read_table(one) for one in (pairs, ids)]
         good = 0
         with table_writer(out, raw_cells=raw_cells) as write:
             for some in model.unit.scored(model, source, pairs=tables[0], top=top, ids=tables[1]):
-                write(some.columns)
+                write(some.columns, some.table)
                 good += some.good
         return good, 0
     if not data and model.unit.needs_split(model.settings):
@@ -70,11 +84,30 @@ def predict(
         prediction = model.predict(problem.data)
         columns = model.task.compared_columns(prediction, problem.truth.numpy())
         with table_writer(out, raw_cells=raw_cells) as write:
-            write({**model.unit.row_columns(problem), **columns})
+            write({**model.unit.row_columns(problem), **columns}, None)
         return len(problem.truth), 0
     good = bad = 0
     with table_writer(out, raw_cells=raw_cells) as write:
-        for some in model.unit.predicted(model, source, Asked(smiles_column, progress, tell)):
-            write(some.columns)
+        for some in rows:
+            write(some.columns, some.table)
             good, bad = good + some.good, bad + some.bad
+            if progress is not None and some.size:
+                progress(f"{good + bad:,} rows", some.done, some.size)
     return good, bad
+
+
+def _in_this_process(
+    model: Predictor, source: Source, asked: Asked, workers: int
+) -> Iterator[Predicted]:
+    if workers:
+        raise EdgewiseError("--workers is for --engine ray; leave it out")
+    return model.unit.predicted(model, source, asked)
+
+
+def _by_ray(model: Predictor, source: Source, asked: Asked, workers: int) -> Iterator[Predicted]:
+    from edgewise.runs.ray_engine import predicted_by_ray  # an extra, and slow to import
+
+    return predicted_by_ray(model, source, asked, workers)
+
+
+ENGINES: dict[str, Engine] = {"local": _in_this_process, "ray": _by_ray}

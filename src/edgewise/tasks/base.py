@@ -30,6 +30,10 @@ from edgewise.tasks.records import (
 Columns = dict[str, list[str]]  # of a table, by name
 
 
+class Numbers(list[str]):
+    """Cells that are numbers or empty, for files whose columns have types."""
+
+
 @dataclass(frozen=True)
 class Task:
     """What is predicted from rows: loss, decoding, metrics, and columns of tables.
@@ -294,10 +298,10 @@ def load_task(content: Mapping[str, Any]) -> Task:
     return task
 
 
-def cells(values: Iterable[Any]) -> list[str]:
+def cells(values: Iterable[Any]) -> Numbers:
     """Numbers as cells of a table, empty for NaN."""
     # Nine digits tell every two float32 numbers apart.
-    return ["" if math.isnan(value) else f"{value:.9g}" for value in values]
+    return Numbers("" if math.isnan(value) else f"{value:.9g}" for value in values)
 
 
 def set_cells(sets: np.ndarray, names: Sequence[str]) -> list[str]:

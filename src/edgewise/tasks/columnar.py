@@ -98,7 +98,7 @@ class Columnar(Task):
 
     def target_columns(self, prediction: Prediction, i: int) -> Columns:
         """The columns of one target."""
-        columns = {f"{self.names[i]}_{self.word}": cells(prediction.mean[:, i])}
+        columns: Columns = {f"{self.names[i]}_{self.word}": cells(prediction.mean[:, i])}
         if prediction.deviation is not None:
             columns[f"{self.names[i]}_std"] = cells(prediction.deviation[:, i])
         return columns

@@ -18,6 +18,7 @@ from edgewise.core.settings import Settings
 from edgewise.data.graph_rows import InvalidRow
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split
+from edgewise.data.streams import Stretch
 from edgewise.data.tables import Table
 from edgewise.graphs.batch import Batches
 from edgewise.nn.network import Network
@@ -86,6 +87,9 @@ class Predicted:
     columns: Columns
     good: int  # rows that were predicted
     bad: int = 0  # rows that could not be
+    table: Table | None = None  # the user's own columns, which stand before the others
+    done: int = 0  # of so much that is to be read
+    size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,19 @@ class Unit:
 
     def predicted(self, model: Predicts, source: Source, asked: Asked) -> Iterator[Predicted]:
         """Predictions for new data, some rows at a time, in their order."""
+        raise NotImplementedError
+
+    def stretches(self, settings: Settings, source: Source) -> Iterator[Stretch]:
+        """New rows some at a time, as they stand in their file, for others to predict."""
+        raise EdgewiseError(
+            f"the model predicts {self.plural} of a graph, which is read as a whole; --engine ray "
+            "is for files of molecules"
+        )
+
+    def predicted_stretch(
+        self, model: Predicts, source: Source, stretch: Stretch, asked: Asked
+    ) -> Predicted:
+        """Predictions for one of :meth:`stretches`."""
         raise NotImplementedError
 
     def scored(

@@ -23,12 +23,13 @@ from edgewise.data.molecule_tables import left_out
 from edgewise.data.similarity import TrainingFingerprints, training_fingerprints
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split
+from edgewise.data.streams import Stretch
 from edgewise.graphs.batch import Batches
 from edgewise.graphs.channels import is_symmetric
 from edgewise.graphs.graph_set import GraphSet
 from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.nn.readouts import GraphReadout
-from edgewise.tasks.base import Columns, Prediction, Task
+from edgewise.tasks.base import Columns, Numbers, Prediction, Task
 from edgewise.tasks.reading import find_task
 from edgewise.units.base import (
     Asked,
@@ -98,35 +99,42 @@ class GraphUnit(Unit):
     def predicted(self, model: Predicts, source: Source, asked: Asked) -> Iterator[Predicted]:
         data = model.settings.data
         named = replace(data, smiles_column=asked.smiles_column)
-        good = bad = 0
         for stretch in source.stream_graphs(named, usual=data.smiles_column):
-            some = self._predicted_stretch(model, stretch, asked.tell)
-            good, bad = good + some.good, bad + some.bad
-            yield some
-            if asked.progress is not None:
-                asked.progress(f"{good + bad:,} graphs", stretch.done, stretch.size)
+            yield self._predicted_stretch(model, stretch, asked.tell)
+
+    def stretches(self, settings: Settings, source: Source) -> Iterator[Stretch]:
+        return source.stream_rows(settings.data)
+
+    def predicted_stretch(
+        self, model: Predicts, source: Source, stretch: Stretch, asked: Asked
+    ) -> Predicted:
+        data = model.settings.data
+        named = replace(data, smiles_column=asked.smiles_column)
+        read = source.read_stretch(stretch, named, usual=data.smiles_column)
+        return self._predicted_stretch(model, read, asked.tell)
 
     def _predicted_stretch(self, model: Predicts, stretch: GraphStretch, tell: Tell) -> Predicted:
         """The rows as they are, with predictions and errors behind them."""
         table, structures = stretch.table, stretch.structures
         data = self._packed(structures, model, tell)
         prediction = model.predict(data)
-        columns: Columns = {name: list(cells) for name, cells in table.columns.items()}
+        columns: Columns = {}
         predicted = model.task.predicted_columns(prediction)
         predicted |= self.distance_columns(model.reference, data)
         for name in (*predicted, *(["error"] if stretch.marked else [])):
-            if name in columns:
+            if name in table.columns:
                 raise EdgewiseError(
                     f"{table.path} has a column {name!r} already, which the predictions need; "
                     "rename it"
                 )
         for name, cells in predicted.items():
-            columns[name] = [""] * len(table)
+            columns[name] = type(cells)([""] * len(table))
             for row, cell in zip(structures.rows.tolist(), cells, strict=True):
                 columns[name][row] = cell
         if stretch.marked:
             columns["error"] = [stretch.errors.get(row, "") for row in range(len(table))]
-        return Predicted(columns, len(structures), len(table) - len(structures))
+        bad = len(table) - len(structures)
+        return Predicted(columns, len(structures), bad, table, stretch.done, stretch.size)
 
     def evaluated(
         self, model: Predicts, source: Source, asked: Asked
@@ -164,7 +172,7 @@ class GraphUnit(Unit):
     def distance_columns(self, reference: Any, data: Batches) -> Columns:
         if reference is None:
             return {}
-        return {"distance": [f"{value:.4f}" for value in reference.distances(data.ids)]}
+        return {"distance": Numbers(f"{value:.4f}" for value in reference.distances(data.ids))}
 
     def as_data(self, value: Any, encoder: Any, device: torch.device) -> GraphSet:
         if isinstance(value, Sequence) and not isinstance(value, str):

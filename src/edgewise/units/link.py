@@ -24,7 +24,7 @@ from edgewise.graphs.graph import Graph, single_precision
 from edgewise.graphs.link_rows import PAIR_FEATURES, LinkRows
 from edgewise.graphs.negatives import NegativeSampler
 from edgewise.nn.network import Network
-from edgewise.tasks.base import Columns, Prediction
+from edgewise.tasks.base import Columns, Prediction, cells
 from edgewise.tasks.link import Link
 from edgewise.units.base import Asked, Opened, Predicted, Predicts, Problem, Show, Unit
 from edgewise.units.pair_network import pair_network
@@ -225,7 +225,7 @@ def _scores(model: Predicts, graph: Graph, pairs: Tensor) -> Columns:
     return {
         "source": [names[i] for i in source],
         "target": [names[i] for i in target],
-        "link_probability": [f"{value:.9g}" for value in found],
+        "link_probability": cells(found),
     }
 
 
