@@ -8,7 +8,6 @@ from pathlib import Path
 
 from edgewise.core.errors import EdgewiseError
 
-
 _loaded: dict[str, None] = {}
 
 

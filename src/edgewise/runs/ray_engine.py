@@ -27,13 +27,24 @@ from edgewise.runs.stretch_messages import (
 from edgewise.training.predictor import Predictor, load_model
 from edgewise.units.base import Asked, Predicted
 
-# Before Ray is imported: no telemetry, and no warning about a default of its own.
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+# Before Ray is imported: no telemetry, no warnings about itself, and workers that are as important
+# as the command itself, where Ray would have them give way to everybody else on the machine.
+for _name, _value in (
+    *(("USAGE_STATS_ENABLED", "0"), ("ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")),
+    *(("BACKEND_LOG_LEVEL", "fatal"), ("worker_niceness", "0")),
+):
+    os.environ.setdefault(f"RAY_{_name}", _value)
 
 try:
     import ray
-    from ray.data import ActorPoolStrategy, DataContext, Datasource, ReadTask, read_datasource
+    from ray.data import (
+        ActorPoolStrategy,
+        DataContext,
+        Datasource,
+        ExecutionResources,
+        ReadTask,
+        read_datasource,
+    )
     from ray.data.block import BlockMetadata
 except ImportError as error:
     raise missing_extra("ray", "ray", "--engine ray") from error
@@ -96,7 +107,8 @@ def _cluster(workers: int) -> Iterator[int]:
     if own:
         local = {} if os.environ.get("RAY_ADDRESS") else _on_this_machine(workers)
         try:
-            ray.init(logging_level=logging.ERROR, log_to_driver=False, **local)
+            with _without_stderr():  # to which Ray says how much it will say
+                ray.init(logging_level=logging.ERROR, log_to_driver=False, **local)
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
             reason = str(error).strip().splitlines()[0]
             raise EdgewiseError(
@@ -115,6 +127,18 @@ def _cluster(workers: int) -> Iterator[int]:
             ray.shutdown()
 
 
+@contextmanager
+def _without_stderr() -> Iterator[None]:
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
 def _on_this_machine(workers: int) -> dict[str, Any]:
     return {
         "address": "local",
@@ -131,7 +155,8 @@ def _quiet_context() -> Any:
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     context.execution_options.preserve_order = True
-    context.execution_options.resource_limits.object_store_memory = _WAITING
+    context.execution_options.resource_limits = ExecutionResources(object_store_memory=_WAITING)
+    context.max_consecutive_actor_init_deaths = 3
     context.target_max_block_size = 1  # byte: a stretch is never joined to another one
     return context
 
@@ -147,7 +172,7 @@ def _message(content: bytes | None, error: str | None = None) -> pa.Table:
     return pa.Table.from_pydict({"content": [content], "error": [error]}, schema=_MESSAGES)
 
 
-class _Rows(Datasource):  # type: ignore[misc]
+class _Rows(Datasource):
     """New rows, read on the machine of this process: one stretch, one message."""
 
     supports_distributed_reads = False
