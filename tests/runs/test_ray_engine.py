@@ -126,7 +126,7 @@ def test_parquet_keeps_the_types_and_holds_the_numbers_of_the_csv(molecule_run, 
     written = [row["logp_predicted"] for row in rows_of(tmp_path / "out.csv")]
     assert found["logp_predicted"].to_pylist() == [float(written[0]), None, float(written[2])]
     assert found["error"].to_pylist()[::2] == ["", ""]
-    with pytest.raises(EdgewiseError, match="exists already and holds files"):
+    with pytest.raises(EdgewiseError, match="is there already, and not empty"):
         runs.predict(molecule_run.folder, data, tmp_path / "parts")
     assert not list(tmp_path.glob(".part-*"))
 
