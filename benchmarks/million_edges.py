@@ -22,7 +22,7 @@ from edgewise.data.graph_reader import TableNotes
 from edgewise.data.splits import random_split
 from edgewise.tasks.multilabel import Multilabel
 from edgewise.training.trainer import make_trainer
-from edgewise.units.edge import edge_problem
+from edgewise.units.edge_problem import edge_problem
 
 SIZES = (125_000, 250_000, 500_000, 1_000_000)
 

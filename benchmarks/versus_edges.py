@@ -1,25 +1,32 @@
 """Do edges say more to Edgewise than to boosted trees and PyG's layers? Bitcoin OTC.
 
-    python benchmarks/versus_edges.py                              # what is not known yet
-    python benchmarks/versus_edges.py --questions sign --models edgewise boosting
-    python benchmarks/versus_edges.py --seeds 100 101 --validation # to choose settings
-    python benchmarks/versus_edges.py --table                      # train nothing
+    python benchmarks/versus_edges.py tune     # choose the settings of every model
+    python benchmarks/versus_edges.py seeds    # train with them
+    python benchmarks/versus_edges.py show     # the table
 
 Questions: `sign`, is a rating negative (ROC AUC), in random splits 70/10/20; `sign-time`, the same
 in a split by time (seeds are those of the models); `rating`, its value (RMSE), in random splits.
-All models see the ratings of training edges, never an edge's own. `boosting` is scikit-learn's
+All models see the ratings of training edges, never an edge's own.
+
+`gine` and `gat` are GINEConv and GATConv of PyG with edge_dim, batch norm and residuals on the same
+messages and node features as ours (counts and means of the edges around a node), and a perceptron
+on the pair of end states and on what our read-out gets about the pair (its own columns, counts and
+means of parallel and of reverse edges); `mlp` is that perceptron without layers. All networks are
+64 wide, those with layers two deep, and train as long. `boosting` is scikit-learn's
 HistGradientBoosting on counts, means and shares of negative ratings that both ends gave and
-received, and, as `boosting+reverse`, on the rating of the reverse edge, too. `gine` and `gat` are
-GINEConv and GATConv of PyG with edge_dim, batch norm and residuals on the same messages and node
-features as ours, and a perceptron on the pair of end states. Settings of Edgewise were chosen on
-validation edges of seed 100, which is not reported; the layers of PyG are trained with the same
-ones, without a search of their own. A run is one line of benchmarks/results/versus_edges.jsonl, so
+received, and, as `boosting+reverse`, on the rating of the reverse edge, too.
+
+Four settings are tried for every model and question, on seed 100, which is not reported, and those
+of the best validation score are kept. (A split by time is the same for all seeds: there they are
+chosen on its own validation edges.) A run is one line of benchmarks/results/versus_edges.jsonl, so
 the script can be stopped and continued; a line with other settings is not used. One thread.
 """
 
 import argparse
 import json
+import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +39,7 @@ from torch_geometric.nn import GATConv, GINEConv
 from edgewise.data.sources import find_source
 from edgewise.graphs.batch import Batch
 from edgewise.graphs.channels import parallel_channels
+from edgewise.graphs.edge_rows import query_width
 from edgewise.nn.network import Network
 from edgewise.training.fitting import Fitting
 from edgewise.training.trainer import Trainer, make_trainer
@@ -45,26 +53,37 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "sign-time": {**_SHOWN, "time_column": "when"},
     "rating": {**_SHOWN, **_RATING},
 }
-_FAST = {"schedule": "cosine", "learning_rate": 0.005, "epochs": 40, "patience": 40}
-# Those of Edgewise were chosen on validation edges of seed 100.
-SETTINGS: dict[str, dict[str, Any]] = {
-    "edgewise": _FAST,
-    "gine": {**_FAST, "depth": 2, "hidden": 64, "dropout": 0.1},
-    "gat": {**_FAST, "depth": 2, "hidden": 64, "dropout": 0.1},
-    "boosting": {},
-    "boosting+reverse": {},
+LOWER_IS_BETTER = {"rating"}
+TUNED = 100  # the seed on which settings are chosen
+_NETWORKS = [
+    {"learning_rate": rate, "dropout": dropout} for rate in (0.002, 0.006) for dropout in (0.1, 0.3)
+]
+_TREES = [
+    {"learning_rate": rate, "max_leaf_nodes": leaves} for rate in (0.03, 0.1) for leaves in (8, 31)
+]
+TRIED: dict[str, list[dict[str, Any]]] = {
+    "edgewise": _NETWORKS,
+    "gine": _NETWORKS,
+    "gat": _NETWORKS,
+    "mlp": _NETWORKS,
+    "boosting": _TREES,
+    "boosting+reverse": _TREES,
 }
-_BY_TIME = {"schedule": "constant", "learning_rate": 0.003, "epochs": 12, "patience": 12}
+# Of all networks; by time an epoch is about twenty steps, else ten.
+_TRAINING = {"schedule": "cosine", "epochs": 40, "patience": 40, "depth": 2, "hidden": 64}
+_TRAINING_BY_TIME = {**_TRAINING, "epochs": 20, "patience": 20}
 
 
 class PygNetwork(Network):
     """Layers of PyG on the messages of a batch, and a perceptron on the pair of end states."""
 
-    def __init__(
-        self, kind: str, features: int, channels: int, depth: int, hidden: int, dropout: float
-    ):
+    def __init__(self, kind: str, problem: Problem) -> None:
         super().__init__()
-        self.encoder = nn.Linear(features, hidden)
+        data, settings = problem.data, problem.settings.model
+        channels, hidden, dropout = data.num_channels, settings.hidden, settings.dropout
+        depth = 0 if kind == "mlp" else settings.depth
+        self.encoder = nn.Linear(data.num_features, hidden)
+        self.pair = nn.Linear(query_width(channels, directed=settings.directed), hidden)
         self.layers = nn.ModuleList()
         for _ in range(depth):
             inner = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
@@ -76,10 +95,10 @@ class PygNetwork(Network):
         self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) for _ in range(depth))
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Sequential(
-            nn.Linear(2 * hidden, 2 * hidden),
+            nn.Linear(3 * hidden, 3 * hidden),
             nn.ReLU(),
             nn.Dropout(dropout),
-            nn.Linear(2 * hidden, 1),
+            nn.Linear(3 * hidden, 1),
         )
 
     def forward(self, batch: Batch) -> Tensor:
@@ -90,7 +109,7 @@ class PygNetwork(Network):
         for layer, norm in zip(self.layers, self.norms, strict=True):
             h = h + self.dropout(norm(layer(h, edge_index, edge_attr)).relu())
         source, target = batch.queries.edge_index
-        return self.head(torch.cat([h[source], h[target]], dim=1))
+        return self.head(torch.cat([h[source], h[target], self.pair(batch.queries.features)], 1))
 
 
 def opened(question: str, seed: int, settings: dict[str, Any]) -> Problem:
@@ -101,14 +120,13 @@ def opened(question: str, seed: int, settings: dict[str, Any]) -> Problem:
 
 def networks(model: str, question: str, seed: int, settings: dict[str, Any]) -> dict[str, float]:
     """Train a network; scores of validation and test."""
-    problem = opened(question, seed, settings)
+    training = _TRAINING_BY_TIME if "time_column" in QUESTIONS[question] else _TRAINING
+    problem = opened(question, seed, {**training, **settings})
     if model == "edgewise":
         trainer = make_trainer(problem)
     else:
         torch.manual_seed(seed)
-        data, s = problem.data, problem.settings.model
-        net = PygNetwork(model, data.num_features, data.num_channels, s.depth, s.hidden, s.dropout)
-        trainer = Trainer(problem, net)
+        trainer = Trainer(problem, PygNetwork(model, problem))
     fitting = Fitting(trainer)
     while not fitting.done:
         fitting.step()
@@ -121,7 +139,9 @@ def networks(model: str, question: str, seed: int, settings: dict[str, Any]) -> 
     return found
 
 
-def boosting(question: str, seed: int, *, reverse: bool) -> dict[str, float]:
+def boosting(
+    question: str, seed: int, settings: dict[str, Any], *, reverse: bool
+) -> dict[str, float]:
     """Boosted trees on what was counted by hand; an edge's own rating is taken out of it."""
     problem = opened(question, seed, {})
     rated = opened("rating", seed, {}).truth.numpy()[:, 0].astype(float)  # all see ratings
@@ -148,7 +168,7 @@ def boosting(question: str, seed: int, *, reverse: bool) -> dict[str, float]:
     train = problem.split.train.numpy()
     values = problem.task.lower_is_better
     kind = HistGradientBoostingRegressor if values else HistGradientBoostingClassifier
-    trees = kind(random_state=seed).fit(x[train], truth[train, 0])
+    trees = kind(**settings, random_state=seed).fit(x[train], truth[train, 0])
     found = {}
     for name in ("validation", "test"):
         rows = getattr(problem.split, name).numpy()
@@ -157,41 +177,52 @@ def boosting(question: str, seed: int, *, reverse: bool) -> dict[str, float]:
     return found
 
 
-def settings_of(model: str, question: str) -> dict[str, Any]:
-    by_time = "time_column" in QUESTIONS[question] and SETTINGS[model]
-    return {**SETTINGS[model], **(_BY_TIME if by_time else {})}
-
-
-def run(model: str, question: str, seed: int) -> dict[str, Any]:
-    settings, start = settings_of(model, question), time.process_time()
+def run(model: str, question: str, seed: int, settings: dict[str, Any]) -> None:
+    """Train and evaluate, unless it is known already, and keep the line."""
+    key = {"question": question, "model": model, "seed": seed, "settings": settings}
+    if any(all(line[k] == v for k, v in key.items()) for line in lines()):
+        return
+    start = time.process_time()
     if model.startswith("boosting"):
-        scores = boosting(question, seed, reverse=model.endswith("reverse"))
+        scores = boosting(question, seed, settings, reverse=model.endswith("reverse"))
     else:
         scores = networks(model, question, seed, settings)
-    line = {"question": question, "model": model, "seed": seed, "settings": settings, **scores}
-    return {**line, "cpu_seconds": round(time.process_time() - start, 1)}
+    line = {**key, **scores, "cpu_seconds": round(time.process_time() - start, 1)}
+    print(json.dumps(line), flush=True)
+    with RESULTS.open("a") as stream:
+        stream.write(json.dumps(line) + "\n")
 
 
-def known() -> dict[tuple[str, str, int], dict[str, Any]]:
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    found = [json.loads(line) for line in lines]
-    return {
-        (one["question"], one["model"], one["seed"]): one
-        for one in found
-        if one["settings"] == settings_of(one["model"], one["question"])
-    }
+def lines() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()]
 
 
-def show(seeds: list[int], part: str) -> None:
+def chosen(model: str, question: str) -> dict[str, Any] | None:
+    """The settings of the best validation score, once all were tried."""
+    found = [
+        line for line in lines()
+        if (line["model"], line["question"], line["seed"]) == (model, question, TUNED)
+        and line["settings"] in TRIED[model]
+    ]  # fmt: skip
+    if len(found) < len(TRIED[model]):
+        return None
+    sign = -1 if question in LOWER_IS_BETTER else 1
+    return max(found, key=lambda line: sign * line["validation"])["settings"]
+
+
+def show(seeds: list[int]) -> None:
     """A row for each model, a column for each question: mean and standard deviation."""
-    results = known()
-    print(f"| {part}, seeds {seeds[0]} to {seeds[-1]} | " + " | ".join(QUESTIONS) + " |")
+    print(f"| test, seeds {seeds[0]} to {seeds[-1]} | " + " | ".join(QUESTIONS) + " |")
     print("|---|" + "---:|" * len(QUESTIONS))
-    for model in SETTINGS:
+    for model in TRIED:
         cells = []
         for question in QUESTIONS:
-            found = [results.get((question, model, seed)) for seed in seeds]
-            scores = [one[part] for one in found if one is not None]
+            settings = chosen(model, question)
+            scores = [
+                line["test"] for line in lines()
+                if (line["model"], line["question"]) == (model, question)
+                and line["seed"] in seeds and line["settings"] == settings
+            ]  # fmt: skip
             spread = f" ± {np.std(scores, ddof=1):.4f}" if len(scores) > 1 else ""
             few = "" if len(scores) == len(seeds) else f" ({len(scores)} runs)"
             cells.append(f"{np.mean(scores):.4f}{spread}{few}" if scores else "")
@@ -200,24 +231,24 @@ def show(seeds: list[int], part: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["tune", "seeds", "show"])
     parser.add_argument("--questions", nargs="+", default=list(QUESTIONS), choices=QUESTIONS)
-    parser.add_argument("--models", nargs="+", default=list(SETTINGS), choices=SETTINGS)
+    parser.add_argument("--models", nargs="+", default=list(TRIED), choices=TRIED)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(5)))
-    parser.add_argument("--validation", action="store_true", help="show validation scores")
-    parser.add_argument("--table", action="store_true", help="train nothing")
-    arguments = parser.parse_args()
+    wanted = parser.parse_args()
     torch.set_num_threads(1)
-    done = known()
-    for seed in arguments.seeds:
-        for question in arguments.questions:
-            for model in arguments.models:
-                if arguments.table or (question, model, seed) in done:
-                    continue
-                line = run(model, question, seed)
-                print(json.dumps(line), flush=True)
-                with RESULTS.open("a") as stream:
-                    stream.write(json.dumps(line) + "\n")
-    show(arguments.seeds, "validation" if arguments.validation else "test")
+    asked = list(product(wanted.questions, wanted.models))
+    if wanted.what == "tune":
+        for question, model in asked:
+            for settings in TRIED[model]:
+                run(model, question, TUNED, settings)
+    if wanted.what == "seeds":
+        for seed, (question, model) in product(wanted.seeds, asked):
+            settings = chosen(model, question)
+            if settings is None:
+                sys.exit(f"the settings of {model} for {question} are not chosen yet; run tune")
+            run(model, question, seed, settings)
+    show(wanted.seeds)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """One run of each kind of task, with its report."""
 
 import pytest
-from small_runs import KINDS, made, make_edges, make_molecules, make_nodes
+from small_runs import KINDS, made, make_edges, make_links, make_molecules, make_nodes
 
 from edgewise.runs.report import write_report
 
@@ -13,7 +13,9 @@ def runs(tmp_path_factory):
     found = {"nodes": made(root / "nodes", make_nodes(root / "graph"), command="a <command>")}
     places = make_edges(root / "ends")
     found["edges"] = made(root / "edges", places, unit="edge", label_messages=True)
-    for kind in KINDS[2:]:
+    links = {"predict": "links", "target": ("<kind>",), "time_column": "when"}
+    found["links"] = made(root / "links", make_links(root / "pairs"), unit="link", **links)
+    for kind in KINDS[3:]:
         places = make_molecules(root / f"{kind}-data", kind)
         target = ("a",) if kind == "classification" else ("a", "b<")
         members = 2 if kind == "regression" else 1

@@ -13,7 +13,7 @@ SMILES = [
     "CCS", "COC", "CC#N", "C1CCCCC1", "CCBr", "CC(N)=O", "OCCO", "c1ccsc1", "CCF", "CNC", "CC=O",
     "CCCO", "CCCN", "C1CC1",
 ]  # fmt: skip
-KINDS = ("nodes", "edges", "classification", "multilabel", "regression")
+KINDS = ("nodes", "edges", "links", "classification", "multilabel", "regression")
 
 
 def write_csv(path, header, rows):
@@ -48,6 +48,15 @@ def make_edges(folder):
     rows = [(name[i % 10], name[i * 7 % 9], i % 5, HOSTILE[i % 3]) for i in range(40)]
     header = ("source", "target", "amount", "label")
     return [write_csv(folder / "edges.csv", header, rows)]
+
+
+def make_links(folder):
+    """Sixty links between twelve nodes with hostile names, of three types, in the order of time."""
+    folder.mkdir()
+    name = [f"<i>{i}</i>{HOSTILE[i % 3]}" for i in range(12)]
+    pairs = [(name[i], name[(i + step) % 12]) for step in (1, 2, 5, 7, 9) for i in range(12)]
+    rows = [(*pair, HOSTILE[i % 3], 1e9 + 86400 * i) for i, pair in enumerate(pairs)]
+    return [write_csv(folder / "edges.csv", ("source", "target", "<kind>", "when"), rows)]
 
 
 def make_molecules(folder, kind):

@@ -43,6 +43,7 @@ def test_it_is_whole_html(runs, kind):
 SECTIONS = {
     "nodes": ("Confusion matrix", "Each class", "ROC curve", "Calibration", "Balance"),
     "edges": ("Confusion matrix", "Each class", "edges of its source", "between both"),
+    "links": ("Labels", "Hits at k", "Distribution of ranks", "ROC-AUC by time", "between both"),
     "classification": ("Confusion matrix", "Each class", "ROC curve", "Calibration", "Balance"),
     "multilabel": ("Labels", "average precision", "ROC curve", "Calibration", "Balance"),
     "regression": (

@@ -13,10 +13,12 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.core.presets import make_settings
 from edgewise.data.splits import random_split
 from edgewise.graphs.graph import Graph, MultiGraph
+from edgewise.graphs.links import find_links
 from edgewise.graphs.negatives import NegativeSampler
-from edgewise.tasks.link import Link, link_ranks
+from edgewise.tasks.link import link_ranks, link_task
 from edgewise.training.trainer import make_trainer
-from edgewise.units.link import CANDIDATES, link_pairs, link_problem, scores
+from edgewise.units.link_problem import CANDIDATES, link_problem
+from edgewise.units.link_scores import scores
 
 NODES = 40
 
@@ -39,8 +41,9 @@ def graph():
 
 def problem_of(graph, **settings):
     chosen = make_settings("link", **{"hidden": 8, "epochs": 3, **settings})
-    links = link_pairs(graph.edge_index, directed=chosen.model.directed)[0].size(1)
-    return link_problem(graph, chosen, random_split(links, (0.7, 0.15, 0.15), seed=1))
+    links = find_links(graph.edge_index, directed=chosen.model.directed)
+    split = random_split(len(links), (0.7, 0.15, 0.15), seed=1)
+    return link_problem(graph, links, link_task(), split, chosen)
 
 
 @pytest.mark.parametrize("directed", [True, False])
@@ -93,8 +96,8 @@ def test_a_link_carries_no_message_while_it_is_predicted(graph):
 
 def test_parallel_and_undirected_edges_are_one_link():
     edges = torch.tensor([[0, 0, 1, 2], [1, 1, 0, 3]])
-    assert link_pairs(edges, directed=True)[0].T.tolist() == [[0, 1], [1, 0], [2, 3]]
-    assert link_pairs(edges, directed=False)[0].T.tolist() == [[0, 1], [2, 3]]
+    assert find_links(edges, directed=True).pairs.T.tolist() == [[0, 1], [1, 0], [2, 3]]
+    assert find_links(edges, directed=False).pairs.T.tolist() == [[0, 1], [2, 3]]
     graph = MultiGraph(torch.eye(4), edges)
     problem = problem_of(graph, directed=False)
     hidden = problem.data.link[1]
@@ -104,8 +107,9 @@ def test_parallel_and_undirected_edges_are_one_link():
 def test_ranks_are_those_of_a_sorted_list():
     truth = np.array([1, 0, 0, 0, 1, 0, 1, 0, 0])
     score = np.array([0.5, 0.9, 0.1, 0.5, 0.8, 0.7, 0.1, 0.2, 0.3])
-    assert link_ranks(score, truth).tolist() == [2.5, 1.0, 3.0]
-    found = Link(("link",)).metrics(score[:, None], truth[:, None].astype(np.float32))
+    (ranks,) = link_ranks(score[:, None], truth[:, None])
+    assert ranks.tolist() == [2.5, 1.0, 3.0]
+    found = link_task().metrics(score[:, None], truth[:, None].astype(np.float32))
     assert found["mrr"] == pytest.approx((1 / 2.5 + 1 + 1 / 3) / 3)
     assert (found["hits_at_1"], found["hits_at_3"]) == (pytest.approx(1 / 3), 1.0)
 

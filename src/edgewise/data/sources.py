@@ -179,6 +179,7 @@ class RatingsSource(NamedSource):
     """A network of ratings by name."""
 
     form, described, unit = "ratings", "a network of ratings with columns of its own", "edge"
+    others = ("link",)
     settings = frozenset({"target", "directed"})
 
     def read_graph(self, settings: DataSettings) -> GraphInput:

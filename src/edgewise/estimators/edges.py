@@ -22,7 +22,7 @@ from edgewise.graphs.graph import Graph, single_precision
 from edgewise.graphs.incident import port_numbers
 from edgewise.tasks.base import Prediction, Task
 from edgewise.units.base import Problem
-from edgewise.units.edge import edge_problem, edge_rows
+from edgewise.units.edge_problem import edge_problem, edge_rows
 
 _OWN = {
     "graph": (

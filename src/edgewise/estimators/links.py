@@ -13,8 +13,10 @@ from edgewise.estimators.nodes import node_rows
 from edgewise.estimators.parameters import setting_parameters
 from edgewise.estimators.targets import Target
 from edgewise.graphs.graph import Graph, single_precision
-from edgewise.tasks.link import Link
-from edgewise.units.link import link_pairs, link_problem, recommended, scores
+from edgewise.graphs.links import find_links
+from edgewise.tasks.link import Link, link_task
+from edgewise.units.link_problem import link_problem
+from edgewise.units.link_scores import recommended, scores
 
 
 @setting_parameters(
@@ -23,7 +25,8 @@ from edgewise.units.link import link_pairs, link_problem, recommended, scores
 class LinkPredictor(Estimator):
     """Probabilities of edges between nodes of a graph.
 
-    Attributes: ``graph_``, which it was fitted to; ``history_``; ``fitted_``.
+    Attributes: ``graph_``, which it was fitted to; ``types_`` of its edges, where these were
+    given; ``history_``; ``fitted_``.
 
     Example:
         >>> ring = torch.arange(12)
@@ -37,20 +40,34 @@ class LinkPredictor(Estimator):
     _source_settings = frozenset({"directed"})
     _role = "Predictor"
     graph_: Graph
+    edge_types_: Tensor | None
 
     def fit(self, X: Any, y: Any = None) -> "LinkPredictor":
         """Learn from the edges of a graph.
 
         Args:
-            X: An :class:`~edgewise.Graph` or :class:`~edgewise.MultiGraph`.
-            y: Nothing; edges are their own labels.
+            X: An :class:`~edgewise.Graph` or :class:`~edgewise.MultiGraph`. To let messages know
+                types as well, make them channels (:func:`~edgewise.one_hot_channels`).
+            y: The type of each edge; without it, links have none.
         """
         settings, graph = self._settings(), _checked(X)
-        links = link_pairs(graph.edge_index, directed=settings.model.directed)[0].size(1)
-        target = Target(Link(("link",)), torch.ones(links, 1), 1)
-        split = self._split(target, torch.arange(links), None, target.truth, settings.training.seed)
-        self.graph_ = graph
-        return self._fit_problem(link_problem(graph, settings, split), target)
+        task, types = _types(y, graph)
+        directed = settings.model.directed
+        links = find_links(
+            graph.edge_index, directed=directed, types=types, num_types=len(task.types)
+        )
+        target = Target(task, links.truth, 1)
+        every = torch.arange(len(links))
+        split = self._split(target, every, None, target.truth, settings.training.seed)
+        self.graph_, self.edge_types_ = graph, types
+        problem = link_problem(graph, links, task, split, settings, types=types)
+        return self._fit_problem(problem, target)
+
+    @property
+    def types_(self) -> tuple[str, ...]:
+        """The types of links that were learnt."""
+        check_is_fitted(self, "fitted_")
+        return _task(self).types
 
     def predict_proba(self, X: Any, graph: Any = None) -> np.ndarray:
         """The probability of an edge from the first to the second node of each pair.
@@ -59,6 +76,19 @@ class LinkPredictor(Estimator):
             X: Pairs, ``[pairs, 2]``: node numbers, or ids where the graph has ``node_ids``.
             graph: Another graph with the same features and channels.
         """
+        return self._scores(X, graph)[:, 0]
+
+    def predict_type_proba(self, X: Any, graph: Any = None) -> np.ndarray:
+        """The probability of an edge of each of ``types_``, ``[pairs, types]``.
+
+        Arguments as in :meth:`predict_proba`.
+        """
+        found = self._scores(X, graph)
+        if not self.types_:
+            raise EdgewiseError("the links have no types; fit the model with y, that of each edge")
+        return found[:, 1:]
+
+    def _scores(self, X: Any, graph: Any) -> np.ndarray:
         check_is_fitted(self, "fitted_")
         where = self._where(graph)
         pairs = np.asarray(X)
@@ -66,19 +96,26 @@ class LinkPredictor(Estimator):
             raise EdgewiseError(
                 f"X has the shape {list(pairs.shape)}; give pairs of nodes, [pairs, 2]"
             )
-        return scores(self.fitted_, where, torch.stack([node_rows(end, where) for end in pairs.T]))
+        numbers = torch.stack([node_rows(end, where) for end in pairs.T])
+        return scores(self.fitted_, where, numbers, self._edge_types(graph))
 
     def predict(self, X: Any, graph: Any = None) -> np.ndarray:
         """Whether an edge is likelier than none; arguments as in :meth:`predict_proba`."""
         return self.predict_proba(X, graph) > 0.5
 
     def recommend(self, X: Any, top: int = 10, graph: Any = None) -> list[np.ndarray]:
-        """For each node of X the numbers of those it is likeliest to be joined to, best first."""
+        """For each node of X the numbers of those it is likeliest to be joined to, best first.
+
+        Where links have types, a node stands there once for each of them that is likely.
+        """
         check_is_fitted(self, "fitted_")
         where = self._where(graph)
-        nodes: Tensor = node_rows(X, where)
-        found = [recommended(self.fitted_, where, node, top) for node in nodes.tolist()]
-        return [pairs[1].numpy() for pairs in found]
+        nodes: list[int] = node_rows(X, where).tolist()
+        found = recommended(self.fitted_, where, nodes, top, self._edge_types(graph))
+        return [best.pairs[1].numpy() for best in found]
+
+    def _edge_types(self, graph: Any) -> Tensor | None:
+        return getattr(self, "edge_types_", None) if graph is None else None
 
     def _where(self, graph: Any) -> Graph:
         if graph is None and not hasattr(self, "graph_"):
@@ -93,3 +130,23 @@ def _checked(graph: Any) -> Graph:
         f"X is a {type(graph).__name__}; give an edgewise.Graph (from_pyg, from_networkx and "
         "from_scipy make one)"
     )
+
+
+def _task(model: LinkPredictor) -> Link:
+    task = model.fitted_.task
+    assert isinstance(task, Link)
+    return task
+
+
+def _types(y: Any, graph: Graph) -> tuple[Link, Tensor | None]:
+    """The task, and the number of the type of each edge."""
+    if y is None:
+        return link_task(), None
+    given = np.asarray(y)
+    if given.shape != (graph.num_edges,):
+        raise EdgewiseError(
+            f"y has the shape {list(given.shape)}, but the graph has {graph.num_edges} edges; give "
+            "the type of each, or nothing"
+        )
+    types, numbers = np.unique(given.astype(str), return_inverse=True)
+    return link_task("type", tuple(types.tolist())), torch.from_numpy(numbers)

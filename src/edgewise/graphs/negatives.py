@@ -11,13 +11,17 @@ class NegativeSampler:
     """Draws pairs that look like edges: uniform targets, targets of other edges, reversed edges.
 
     Args:
-        edge_index: All edges that are known, of any subset: none of them is drawn.
+        edge_index: All edges that are known: none of them is drawn.
         num_nodes: Number of nodes.
         directed: Whether an edge the other way is another one.
+        nodes: The numbers of those that may be drawn; without it all.
     """
 
-    def __init__(self, edge_index: Tensor, num_nodes: int, *, directed: bool) -> None:
+    def __init__(
+        self, edge_index: Tensor, num_nodes: int, *, directed: bool, nodes: Tensor | None = None
+    ) -> None:
         self.num_nodes, self.directed = num_nodes, directed
+        self.nodes = torch.arange(num_nodes) if nodes is None else nodes
         source, target = edge_index
         both = edge_index if directed else torch.cat([edge_index, edge_index.flip(0)], dim=1)
         self.targets = target if directed else torch.cat([source, target])
@@ -54,7 +58,7 @@ class NegativeSampler:
             if not wrong.any():
                 break
             popular = self.targets[(uniform() * len(self.targets)).long()]
-            anybody = (uniform() * self.num_nodes).long()
+            anybody = self.nodes[(uniform() * len(self.nodes)).long()]
             target = torch.where(uniform() < 0.5, popular, anybody)
             candidate = torch.stack([pairs[0], target])
             drawn = torch.where(wrong, candidate, drawn)

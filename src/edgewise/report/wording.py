@@ -26,11 +26,12 @@ METRICS = {
     "hits_at_1": "hits at 1",
     "hits_at_3": "hits at 3",
     "hits_at_10": "hits at 10",
+    "type_accuracy": "accuracy of the likeliest type",
     "rows": "rows",
     "positives": "positives",
 }
 LAYERS = {"conv": "EGNN(C)", "attention": "EGNN(A)"}
-SHARES = {"accuracy", "precision", "recall"}  # written in percent
+SHARES = {"accuracy", "precision", "recall", "type_accuracy"}  # written in percent
 # Characters that HTML cannot hold, not even escaped.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 

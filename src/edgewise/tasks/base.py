@@ -22,6 +22,7 @@ from edgewise.tasks.records import (
     ClassCount,
     Group,
     Outcomes,
+    Ranking,
     ValuePairs,
     ValueStatistics,
     WorstError,
@@ -54,7 +55,7 @@ class Task:
     role: ClassVar[str] = "Regressor"  # in scikit-learn's words: that, or Classifier
     single_label: ClassVar[bool] = False  # one of several classes for each row
     panels: ClassVar[tuple[str, ...]] = (  # of a report, by their names
-        *("learning", "embeddings", "worst-errors", "metrics", "settings", "provenance"),
+        *("learning", "time", "embeddings", "worst-errors", "metrics", "settings", "provenance"),
     )
     output_word: ClassVar[str] = "target"
     output_metrics: ClassVar[tuple[str, ...]] = ()  # columns of the table of outputs
@@ -264,6 +265,10 @@ class Task:
     def confusion(self, truth: np.ndarray, predicted: np.ndarray) -> np.ndarray | None:
         """Rows of each true class (down) that were predicted as each class (across)."""
         return None
+
+    def rankings(self, truth: np.ndarray, predicted: np.ndarray) -> tuple[Ranking, ...]:
+        """The places of rows among others that they are ranked with, for each output."""
+        return ()
 
     def value_pairs(self, truth: np.ndarray, predicted: np.ndarray) -> tuple[ValuePairs, ...]:
         """Observed and predicted values of each target."""

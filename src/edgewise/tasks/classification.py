@@ -52,8 +52,8 @@ class Classification(Task):
     role = "Classifier"
     single_label = True
     panels = (
-        *("learning", "classes", "probabilities", "uncertainty", "balance", "embeddings"),
-        *("worst-errors", "metrics", "settings", "provenance"),
+        *("learning", "classes", "probabilities", "uncertainty", "time", "balance"),
+        *("embeddings", "worst-errors", "metrics", "settings", "provenance"),
     )
     output_word = "class"
     output_metrics = ("precision", "recall", "f1", "rows")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -36,12 +36,12 @@ class Multilabel(Columnar):
     settings = frozenset({"weighted", "coverage"})
     role = "Classifier"
     word = "probability"
-    panels = (
-        *("learning", "labels", "probabilities", "uncertainty", "balance", "embeddings"),
-        *("worst-errors", "metrics", "settings", "provenance"),
+    panels: ClassVar[tuple[str, ...]] = (
+        *("learning", "labels", "probabilities", "uncertainty", "time", "balance"),
+        *("embeddings", "worst-errors", "metrics", "settings", "provenance"),
     )
     output_word = "label"
-    output_metrics = (
+    output_metrics: ClassVar[tuple[str, ...]] = (
         *("roc_auc", "average_precision", "accuracy", "log_loss", "positives", "rows"),
     )
 

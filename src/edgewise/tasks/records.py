@@ -61,6 +61,15 @@ class ValuePairs:
     predicted: np.ndarray
 
 
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The places of links among pairs without one, 1 for the first."""
+
+    name: str
+    places: np.ndarray
+    among: int  # the last place that there is
+
+
 @dataclass(frozen=True)
 class WorstError:
     """A row that was predicted wrongly.

@@ -41,7 +41,7 @@ class Regression(Columnar):
     role = "Regressor"
     word = "predicted"
     panels = (
-        *("learning", "predictions", "uncertainty", "value-statistics", "embeddings"),
+        *("learning", "predictions", "uncertainty", "time", "value-statistics", "embeddings"),
         *("worst-errors", "metrics", "settings", "provenance"),
     )
     output_word = "target"

@@ -208,6 +208,10 @@ class Unit:
         """The name of each row of a table of predictions."""
         return cells[self.id_column]
 
+    def row_times(self, problem: Problem) -> np.ndarray | None:
+        """When each row happens; None where there are no times."""
+        return None
+
     def needs_split(self, settings: Settings) -> bool:
         """Whether what rows are predicted from depends on the split of a run."""
         return False

@@ -9,17 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import Settings
-from edgewise.data.edge_reader import EdgeReader, ReadEdges, implied_nodes, load_edge_reader
-from edgewise.data.graph_reader import TableNotes, edge_ends, node_ids
-from edgewise.data.graph_tables import learn_channel, learn_graph_reader
-from edgewise.data.molecule_splits import split_by_column
+from edgewise.data.edge_reader import EdgeReader, ReadEdges, load_edge_reader
+from edgewise.data.graph_reader import TableNotes
+from edgewise.data.graph_tables import learn_channel
 from edgewise.data.sources import GraphInput, Source
-from edgewise.data.splits import Split, load_split
-from edgewise.data.tables import Table
-from edgewise.data.times import read_times, split_by_time, stretch_starts
+from edgewise.data.splits import Split
+from edgewise.data.times import read_times
 from edgewise.graphs.edge_rows import EdgeRows, edge_name, query_width
 from edgewise.graphs.incident import port_numbers
 from edgewise.nn.network import Network
@@ -37,9 +34,16 @@ from edgewise.units.base import (
     known_rows,
 )
 from edgewise.units.edge_notices import edge_columns_line, edge_row_notices
+from edgewise.units.edge_problem import edge_problem, edge_rows
+from edgewise.units.edge_tables import (
+    known_ends,
+    learnt_reader,
+    node_table,
+    split_of_edges,
+    table_ends,
+    time_notes,
+)
 from edgewise.units.pair_network import pair_network
-from edgewise.units.splitting import drawn_split, is_file
-from edgewise.units.task_settings import refuse_task_settings
 
 _LABEL_NAMES = ("label", "class", "y")
 
@@ -70,11 +74,12 @@ class EdgeUnit(Unit):
         truth = _without_unknown_ends(found, settings, task, truth)
         time = settings.split.time_column
         times = read_times(edges, time) if time else None
-        split = known_rows(_split(settings, task, truth, edges, times), task, truth)
+        split = known_rows(split_of_edges(settings, task, truth, edges, times), task, truth)
         reader = _learnt_reader(found, names, settings, split)
         read = reader.read(found.nodes, edges)
         unlabelled = len(truth) - len(task.labelled_rows(truth))
-        notes += [_reading_note(read.notes, unlabelled), *_time_notes(time, settings)]
+        labels = ", with labels of training edges" if settings.model.label_messages else ""
+        notes += [_reading_note(read.notes, unlabelled), *time_notes(time, "edges", labels)]
         notices = edge_row_notices(found, reader, task, truth, split, times)
         truth, split = truth[read.rows], _of_rows(split, read.rows, len(truth))
         problem = edge_problem(read, task, truth, split, settings, reader)
@@ -160,70 +165,16 @@ class EdgeUnit(Unit):
     def row_names(self, cells: Mapping[str, Sequence[str]]) -> Sequence[str]:
         return [edge_name(*ends) for ends in zip(cells["source"], cells["target"], strict=True)]
 
+    def row_times(self, problem: Problem) -> np.ndarray | None:
+        assert isinstance(problem.data, EdgeRows)
+        return None if problem.data.time is None else problem.data.time.numpy()
+
     def needs_split(self, settings: Settings) -> bool:
         return settings.model.label_messages or bool(settings.split.time_column)
 
     def rows_of_file(self, problem: Problem, rows: Tensor) -> Tensor:
         assert isinstance(problem.data, EdgeRows)
         return rows if problem.data.rows is None else problem.data.rows[rows]
-
-
-def edge_problem(
-    read: ReadEdges,
-    task: Task,
-    truth: Tensor,
-    split: Split,
-    settings: Settings,
-    encoder: EdgeReader | None = None,
-) -> Problem:
-    """Edges that were read already."""
-    refuse_task_settings(task, settings)
-    if settings.model.head == "layer":
-        raise EdgewiseError("head = layer gives outputs for nodes, not for edges; set head = mlp")
-    split = known_rows(split, task, truth)
-    fitted = task.fitted(truth[split.train], settings.training)
-    known = torch.zeros(len(truth), dtype=torch.bool)
-    known[split.train] = True
-    data = edge_rows(read, fitted, truth, settings, known, split)
-    return Problem(EDGE, data, fitted, truth, split, settings, encoder)
-
-
-def edge_rows(
-    read: ReadEdges,
-    task: Task,
-    truth: Tensor,
-    settings: Settings,
-    known: Tensor | None = None,
-    split: Split | None = None,
-) -> EdgeRows:
-    """Edges as a model sees them.
-
-    Args:
-        read: The edges.
-        task: What is predicted.
-        truth: What is known of it.
-        settings: Of the model.
-        known: The edges that may show their label to others; without it, all that have one.
-        split: Whose parts start a stretch of time.
-    """
-    if known is None:
-        known = torch.zeros(len(truth), dtype=torch.bool)
-        known[task.labelled_rows(truth)] = True
-    model, times = settings.model, read.times
-    labels = task.label_channels(truth) if model.label_messages else None
-    if labels is not None and read.shown is not None:
-        labels = torch.cat([labels, read.shown], dim=1)
-    return EdgeRows(
-        read.graph,
-        labels=labels,
-        known=known,
-        time=None if times is None else torch.from_numpy(times),
-        starts=None if times is None else stretch_starts(times, split),
-        directed=model.directed,
-        incident=model.incident_means,
-        rows=read.rows,
-        device=find_device(settings.training.device),
-    )
 
 
 def _row_columns(data: EdgeRows) -> Columns:
@@ -264,47 +215,16 @@ def _targets(found: GraphInput, settings: Settings) -> tuple[tuple[str, ...], li
     return (usual[0],), [f"predicting column {usual[0]!r} of the edges"]
 
 
-def _nodes(found: GraphInput, settings: Settings) -> Table:
-    data = settings.data
-    assert found.edges is not None
-    if found.nodes is not None:
-        return found.nodes
-    return implied_nodes(found.edges, data.source_column, data.destination_column, data.id_column)
-
-
-def _ends(found: GraphInput, settings: Settings) -> np.ndarray:
-    data = settings.data
-    assert found.edges is not None
-    found.edges.require(data.source_column, data.destination_column)
-    ids = node_ids(_nodes(found, settings), data.id_column)
-    return edge_ends(found.edges, data.source_column, data.destination_column, ids)
-
-
 def _without_unknown_ends(
     found: GraphInput, settings: Settings, task: Task, truth: Tensor
 ) -> Tensor:
     """The truth, not known of edges that are dropped because they name no node."""
     if found.nodes is None or settings.data.unknown == "error":
         return truth
-    dropped = torch.from_numpy((_ends(found, settings) < 0).any(axis=1))
+    dropped = torch.from_numpy((table_ends(found, settings) < 0).any(axis=1))
     truth = truth.clone()
     truth[dropped] = task.unknown_truth(int(dropped.sum())).to(truth.dtype)
     return truth
-
-
-def _split(
-    settings: Settings, task: Task, truth: Tensor, table: Table, times: np.ndarray | None
-) -> Split:
-    chosen = settings.split
-    if chosen.split_column:
-        return split_by_column(table, chosen.split_column)
-    if is_file(chosen.split):
-        return load_split(chosen.split)
-    if times is None:
-        return drawn_split(settings, task, truth)
-    if chosen.stratify:
-        raise EdgewiseError("a split by time cannot be balanced; set stratify = false")
-    return split_by_time(times, task.labelled_rows(truth), chosen.split)
 
 
 def _of_rows(split: Split, rows: Tensor, count: int) -> Split:
@@ -317,38 +237,18 @@ def _of_rows(split: Split, rows: Tensor, count: int) -> Split:
 def _learnt_reader(
     found: GraphInput, targets: tuple[str, ...], settings: Settings, split: Split
 ) -> EdgeReader:
-    data, time = settings.data, settings.split.time_column
-    nodes, edges = _nodes(found, settings), found.edges
+    edges, shown = found.edges, settings.data.label_columns
     assert edges is not None
-    shown = data.label_columns
-    left_out = (*data.ignore, *found.ignore, *targets, settings.split.split_column, time, *shown)
-    rows = None if data.fit_on == "all" else split.train.numpy()
-    tables = learn_graph_reader(
-        nodes,
-        edges,
-        id=data.id_column,
-        numbers=data.numbers,
-        categories=data.categories,
-        text=data.text,
-        ignore=tuple(dict.fromkeys(filter(None, left_out))),
-        source=data.source_column,
-        target=data.destination_column,
-        directed=settings.model.directed,
-        missing=data.missing,
-        unknown=data.unknown,
-        edge_rows=rows,
-    )
-    ends = torch.from_numpy(_ends(found, settings))
-    known = ends[(ends >= 0).all(dim=1)].T
-    several = port_numbers(known, len(nodes), directed=settings.model.directed).any()
-    ports = settings.model.ports and bool(several)
-    return EdgeReader(
-        tables,
-        found.nodes is not None,
-        ports,
-        time,
-        settings.model.directed,
-        tuple(learn_channel(edges, name, rows) for name in shown),
+    rows = None if settings.data.fit_on == "all" else split.train.numpy()
+    ends, directed = known_ends(table_ends(found, settings)), settings.model.directed
+    nodes = len(node_table(found, settings))
+    return learnt_reader(
+        found,
+        settings,
+        rows,
+        left_out=(*targets, *shown),
+        ports=settings.model.ports and bool(port_numbers(ends, nodes, directed=directed).any()),
+        shown=tuple(learn_channel(edges, name, rows) for name in shown),
     )
 
 
@@ -358,16 +258,6 @@ def _reading_note(notes: TableNotes, unlabelled: int) -> str:
         f"{notes.dropped_edges} edges to unknown nodes dropped, empty or unseen cells: {cells}, "
         f"{unlabelled} edges unlabelled"
     )
-
-
-def _time_notes(time: str, settings: Settings) -> list[str]:
-    if not time:
-        return []
-    labels = ", with labels of training edges" if settings.model.label_messages else ""
-    return [
-        f"by time ({time}): edges are predicted along edges that are earlier than their stretch "
-        f"of time{labels}, and never along later ones"
-    ]
 
 
 EDGE = EdgeUnit()

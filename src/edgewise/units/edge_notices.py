@@ -1,5 +1,7 @@
 """What a user should know about the columns of edges before training on them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from torch import Tensor
 
@@ -29,19 +31,39 @@ def edge_row_notices(
     targets = dict(zip(task.names, truth.reshape(len(truth), -1).numpy().T, strict=False))
     notices = leak_notices(channels, targets, of="edge column")
     notices += index_notices(channels, "edges")
+    return notices + time_notices(edges, times, split, task.names, "edges")
+
+
+def time_notices(
+    edges: Table,
+    times: np.ndarray | None,
+    split: Split,
+    names: Sequence[str],
+    word: str,
+) -> list[str]:
+    """A sentence where rows are predicted from later ones, or not split by time.
+
+    Args:
+        edges: The table of edges.
+        times: When each row happens; None: they are predicted along all edges.
+        split: Of the rows.
+        names: Columns that are predicted.
+        word: What the rows are called.
+    """
     if times is None:
-        named = [name for name in time_columns(edges) if name not in task.names]
-        if named:
-            notices.append(
-                f"the edges have times ({quoted(named)}), but the split is random, so edges are "
-                f"predicted from later ones; --time-column {named[0]} splits by time"
-            )
-    elif not is_by_time(times, split):
-        notices.append(
-            "the split is not by time: some training edges are later than validation or test "
-            "edges; messages still come from earlier edges alone"
-        )
-    return notices
+        named = [name for name in time_columns(edges) if name not in names]
+        if not named:
+            return []
+        return [
+            f"the edges have times ({quoted(named)}), but the split is random, so {word} are "
+            f"predicted from later ones; --time-column {named[0]} splits by time"
+        ]
+    if is_by_time(times, split):
+        return []
+    return [
+        f"the split is not by time: some training {word} are later than validation or test "
+        f"{word}; messages still come from earlier edges alone"
+    ]
 
 
 def edge_columns_line(reader: EdgeReader) -> str:

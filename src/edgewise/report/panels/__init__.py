@@ -11,7 +11,9 @@ from edgewise.report.panels.panel import Panel, PanelInput
 from edgewise.report.panels.predictions import PREDICTIONS
 from edgewise.report.panels.probabilities import PROBABILITIES
 from edgewise.report.panels.provenance import PROVENANCE
+from edgewise.report.panels.ranking import RANKING
 from edgewise.report.panels.settings import SETTINGS
+from edgewise.report.panels.time import TIME
 from edgewise.report.panels.uncertainty import UNCERTAINTY
 from edgewise.report.panels.value_statistics import VALUE_STATISTICS
 from edgewise.report.panels.worst_errors import WORST_ERRORS
@@ -21,8 +23,8 @@ __all__ = ["PANELS", "Panel", "PanelInput", "find_panel", "register_panel"]
 PANELS: dict[str, Panel] = {
     panel.name: panel
     for panel in (
-        *(LEARNING, CLASSES, LABELS, PREDICTIONS, PROBABILITIES, UNCERTAINTY, BALANCE),
-        *(VALUE_STATISTICS, EMBEDDINGS, WORST_ERRORS, METRICS_TABLE, SETTINGS, PROVENANCE),
+        *(LEARNING, CLASSES, LABELS, PREDICTIONS, RANKING, PROBABILITIES, UNCERTAINTY, TIME),
+        *(BALANCE, VALUE_STATISTICS, EMBEDDINGS, WORST_ERRORS, METRICS_TABLE, SETTINGS, PROVENANCE),
     )
 }
 
