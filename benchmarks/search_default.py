@@ -80,8 +80,8 @@ class Averaging(Trainer):
 
     averaged: Any = None
 
-    def _step(self, outputs: Tensor, truth: Tensor) -> Tensor:
-        loss = super()._step(outputs, truth)
+    def _step(self, outputs: Tensor, rows: Tensor) -> Tensor:
+        loss = super()._step(outputs, rows)
         if self.averaged is None:
             self.averaged = copy.deepcopy(self.model)
         pairs = zip(

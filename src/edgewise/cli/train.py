@@ -1,5 +1,6 @@
 """``edgewise train``: data in, a run folder out; or a run that was stopped, continued."""
 
+import atexit
 import shlex
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import typer
 from edgewise.cli.console import Console, Interrupt, for_tensorboard, say
 from edgewise.cli.flags import Chosen, Config, Data, Preset, chosen
 from edgewise.core.errors import EdgewiseError
+from edgewise.core.torchrun import launched
 
 if TYPE_CHECKING:
     from edgewise.runs import Run
@@ -26,6 +28,14 @@ def train(
         Path | None, typer.Option(help="continue this run, which was stopped; give it alone")
     ] = None,
     repeat: Annotated[int, typer.Option(help="number of runs, with consecutive seeds", min=1)] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="processes that train together on this machine, each with a share of every batch "
+            "and of the processors (1)",
+            min=1,
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
     json: Annotated[
         bool, typer.Option("--json", help="print one line of JSON for each event")
@@ -40,15 +50,16 @@ def train(
     settings: dict[str, Any],
 ) -> None:
     """Train a model, and leave a folder with the model, its metrics, predictions and a report."""
+    _take_place()
     console = Console(quiet=quiet, as_json=json)
     if resume is not None:
         device = str(settings.pop("device", ""))
         if data or settings or config or preset or out or repeat > 1:
             raise EdgewiseError(
                 "a run that is continued keeps its data and settings; give --resume RUN alone, or "
-                "with --device"
+                "with --device or --workers"
             )
-        _one_run(console, tensorboard, resume=resume, device=device)
+        _one_run(console, tensorboard, resume=resume, device=device, workers=workers)
         return
     if not data:
         raise EdgewiseError(
@@ -67,12 +78,27 @@ def train(
             out=place,
             # Anything but a whole number is left for the settings to refuse.
             choice=choice.with_seed(first + number if type(first) is int else first),
+            workers=workers,
         )
         folders.append(run.folder)
     if repeat > 1:
         from edgewise.cli.compare import show_comparison
 
         show_comparison(console, folders)
+
+
+def _take_place() -> None:
+    """Where torchrun started this process: all but the first follow that one, and write nothing."""
+    place = launched()
+    if place is None:
+        return
+    if place.rank:
+        from edgewise.runs.follow import follow_torchrun
+
+        raise typer.Exit(follow_torchrun())
+    from edgewise.runs.rendezvous import release_others
+
+    atexit.register(release_others)
 
 
 def _one_run(
@@ -84,6 +110,7 @@ def _one_run(
     choice: Chosen | None = None,
     resume: Path | None = None,
     device: str = "",
+    workers: int | None = None,
 ) -> "Run":
     from edgewise import runs
     from edgewise.data.sources import find_source
@@ -113,7 +140,7 @@ def _one_run(
             "stop": interrupt,
         }
         if resume is not None:
-            run = runs.resume(resume, device=device, **callbacks)
+            run = runs.resume(resume, device=device, workers=workers, **callbacks)
         else:
             assert source is not None
             assert choice is not None
@@ -122,6 +149,7 @@ def _one_run(
                 out,
                 preset=choice.preset,
                 config=choice.defaults,
+                workers=workers,
                 command=shlex.join(["edgewise", *sys.argv[1:]]),
                 **callbacks,
                 **choice.given,

@@ -1,4 +1,7 @@
-"""Random numbers that depend on nothing but the seed, the member of an ensemble and the epoch."""
+"""Random numbers that depend on nothing but the seed, the member of an ensemble and the epoch.
+
+Where several processes train together, each also draws by its own number, and that of the step.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,14 +13,14 @@ import torch
 _DRAWING = RLock()
 
 
-def seed_of(seed: int, member: int, epoch: int) -> int:
+def seed_of(seed: int, member: int, epoch: int, *own: int) -> int:
     """The seed of one epoch of one member; epoch 0 draws the initial weights."""
-    low, high = np.random.SeedSequence((seed, member, epoch)).generate_state(2)
+    low, high = np.random.SeedSequence((seed, member, epoch, *own)).generate_state(2)
     return int(high) << 31 | int(low) >> 1  # 63 bits, because torch's seeds are signed
 
 
 @contextmanager
-def seeded(seed: int, member: int, epoch: int) -> Iterator[None]:
+def seeded(seed: int, member: int, epoch: int, *own: int) -> Iterator[None]:
     """Draw what one epoch of one member draws; then the caller's own draws go on as before.
 
     All draws come from the CPU's generator, which threads share, so they take turns.
@@ -25,7 +28,7 @@ def seeded(seed: int, member: int, epoch: int) -> Iterator[None]:
     """
     with _DRAWING:
         before = torch.default_generator.get_state()
-        torch.default_generator.manual_seed(seed_of(seed, member, epoch))
+        torch.default_generator.manual_seed(seed_of(seed, member, epoch, *own))
         try:
             yield
         finally:

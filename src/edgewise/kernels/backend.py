@@ -114,8 +114,15 @@ def accumulator(*tensors: Tensor) -> torch.dtype:
 
 def set_num_threads(count: int) -> None:
     """Use ``count`` threads in torch and in the compiled kernels alike."""
-    torch.set_num_threads(count)
+    # numba first: when it starts its threads, it also sets the number of OpenMP's, torch's.
     numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+    torch.set_num_threads(count)
+
+
+def num_threads() -> int:
+    """How many threads the compiled kernels use."""
+    count: int = numba.get_num_threads()
+    return count
 
 
 def unsigned(tensor: Tensor) -> NDArray[np.unsignedinteger]:

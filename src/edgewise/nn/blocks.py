@@ -5,26 +5,16 @@ from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import batch_norm, elu, gelu, relu
+from torch.nn.functional import elu, gelu, relu
 
 from edgewise.graphs.features import Features
 from edgewise.kernels.activation import drop, elu_and_drop
 from edgewise.kernels.dropout import draw_key
+from edgewise.nn.batch_norm import BatchNorm
 from edgewise.nn.edge_state import EdgeState
 from edgewise.nn.layers.layer import Layer
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"elu": elu, "relu": relu, "gelu": gelu}
-
-
-class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation that takes a single row, too: by what it learnt so far."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        if self.training and len(x) < 2:
-            return batch_norm(
-                x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
-            )
-        return super().forward(x)
 
 
 NORMS: dict[str, Callable[[int], nn.Module | None]] = {

@@ -10,6 +10,7 @@ from safetensors.torch import save
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import inside, sweep, write_atomically
+from edgewise.core.team import ALONE, Team
 from edgewise.data.molecule_tables import write_invalid
 from edgewise.runs.folder import Run
 from edgewise.runs.outputs import Trained, write_outputs
@@ -29,6 +30,7 @@ def train_run(
     on_epoch: OnEpoch | None = None,
     stop: Callable[[], bool] = lambda: False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    team: Team = ALONE,
 ) -> Trained:
     """Train what is not trained yet, and write the results; one process at a time.
 
@@ -39,6 +41,7 @@ def train_run(
         stop: Asked after each epoch; if so, the results are those of the best weights so far, and
             the run can still be continued.
         checkpoint_seconds: How often everything is put on disk.
+        team: The processes that train together, of which this one leads.
     """
     problem = opened.problem
     for folder in (run.folder, inside(run.folder, "checkpoint")):
@@ -49,7 +52,7 @@ def train_run(
     fittings: list[Fitting] = []
     seconds = 0.0
     for member in range(run.settings.training.ensemble):
-        fitting = Fitting(make_trainer(problem, member))
+        fitting = Fitting(make_trainer(problem, member, team))
         seconds += _train_member(run, fitting, on_epoch, stop, checkpoint_seconds)
         if fitting.history:
             fittings.append(fitting)
@@ -86,6 +89,7 @@ def _train_member(
                 f"{path} does not fit the run ({str(error).splitlines()[0]}); delete it to train "
                 "this model from its start"
             ) from error
+    fitting.align()
     start = saved = time.monotonic()
 
     def keep() -> None:

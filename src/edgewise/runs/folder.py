@@ -30,6 +30,7 @@ _RECIPE = {
     **{"format": str, "preset": str, "command": str, "versions": {str: str}},
     "data": {"form": str, "places": [str], "sha256": str},
     "notices": Maybe([str]),  # runs of version 0.1 have none
+    "workers": Maybe(int),
     **{"settings": Maybe({str: {str: object}}), "recipe": Maybe({str: object})},
 }
 _MARKS = ("recipe.json", MANIFEST)  # of the folder of a run or a saved model
@@ -53,6 +54,7 @@ class Run:
     versions: dict[str, str]
     command: str
     notices: tuple[str, ...] = ()  # on the data, see edgewise.data.notices
+    workers: int = 1  # processes that train it together
 
     @property
     def unit(self) -> Unit:
@@ -105,11 +107,13 @@ def start_run(
     preset: str,
     command: str,
     notices: tuple[str, ...] = (),
+    workers: int = 1,
 ) -> Run:
     """Make a run folder; one that holds something already is refused."""
     folder, source = Path(folder), source.absolute()
     checksum = source.checksum()
-    run = Run(folder, source, settings, preset, checksum, _versions(), command, notices)
+    versions = _versions()
+    run = Run(folder, source, settings, preset, checksum, versions, command, notices, workers)
     check_free(folder)
     _write_recipe(run)
     return run
@@ -132,6 +136,7 @@ def _write_recipe(run: Run) -> None:
         "versions": run.versions,
         "command": run.command,
         "notices": run.notices,
+        **({"workers": run.workers} if run.workers > 1 else {}),
     }
     write_atomically(run.folder / "recipe.json", json.dumps(content, indent=1))
 
@@ -187,6 +192,7 @@ def open_run(folder: str | Path) -> Run:
             content["versions"],
             content["command"],
             tuple(content.get("notices", ())),
+            content.get("workers", 1),
         )
     except FileNotFoundError as error:
         raise EdgewiseError(
@@ -210,16 +216,23 @@ def check_data(run: Run) -> None:
 def reopen(run: Run, progress: Show | None = None) -> Opened:
     """The problem of a run from the data it started with, split as it was then."""
     check_data(run)
-    split, settings = inside(run.folder, "splits.json"), run.settings
-    if not split.exists():
-        return run.unit.open(run.source, settings, progress)
+    splits = inside(run.folder, "splits.json")
+    if not splits.exists():
+        return run.unit.open(run.source, run.settings, progress)
     check_listed(run.folder, ["splits.json"])
+    return opened_with(splits, run.unit, run.source, run.settings, progress)
+
+
+def opened_with(
+    splits: Path, unit: Unit, source: Source, settings: Settings, progress: Show | None = None
+) -> Opened:
+    """A problem whose rows are split as a file of a run says."""
     names = ("split", "split_column", "ignore")
     told = {name: value for name, value in settings.flat().items() if name in names}
     # The column that told the split stays out of the features.
     ignore = (*settings.data.ignore, *filter(None, (settings.split.split_column,)))
-    kept = settings.changed(split=str(split), split_column="", ignore=ignore)
-    opened = run.unit.open(run.source, kept, progress)
+    kept = settings.changed(split=str(splits), split_column="", ignore=ignore)
+    opened = unit.open(source, kept, progress)
     # What is written about the run says how it was started.
     problem = replace(opened.problem, settings=opened.problem.settings.changed(**told))
     return replace(opened, problem=problem)

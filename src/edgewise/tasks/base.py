@@ -142,6 +142,10 @@ class Task:
         """
         raise NotImplementedError
 
+    def loss_count(self, truth: Tensor, weight: Tensor | None = None) -> Tensor:
+        """What :meth:`loss` divides a sum by: parts of a batch count that much in the whole."""
+        return self.known(truth).sum()
+
     def decode(self, outputs: Tensor) -> Tensor:
         """Probabilities or values, ``[rows, width]``, from the outputs of the network."""
         raise NotImplementedError

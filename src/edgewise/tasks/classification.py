@@ -145,6 +145,10 @@ class Classification(Task):
         loss = cross_entropy(outputs, truth, weight=weight, ignore_index=-1)
         return zero_without(counted, loss, outputs)
 
+    def loss_count(self, truth: Tensor, weight: Tensor | None = None) -> Tensor:
+        known = truth[self.known(truth)]
+        return super().loss_count(truth) if weight is None else weight[known].sum()
+
     def decode(self, outputs: Tensor) -> Tensor:
         return outputs.softmax(dim=1)
 

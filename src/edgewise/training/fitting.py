@@ -103,6 +103,14 @@ class Fitting:
             state.setdefault(int(index), {})[slot] = tensor
         self.trainer.optimizer.restore(state)
 
+    def align(self) -> None:
+        """Start from what the first process of a team has: its weights, or what it restored."""
+        team = self.trainer.team
+        if not team.alone:
+            found = team.led_tensors(self.tensors())
+            if not team.leads:
+                self.restore(found)
+
 
 def fit_member(problem: Problem, member: int = 0) -> Fitting:
     """Train one model to its end; its best weights are in place."""

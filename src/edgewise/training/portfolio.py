@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.presets import PORTFOLIO
+from edgewise.core.team import ALONE, Team, WorkerLost
 from edgewise.training.fitting import Fitting
 from edgewise.training.trainer import make_trainer
 from edgewise.units.base import Problem, Show, Tell
@@ -24,6 +25,7 @@ def decided(
     tell: Tell = lambda _: None,
     progress: Show | None = None,
     stop: Callable[[], bool] = lambda: False,
+    team: Team = ALONE,
 ) -> Problem:
     """The problem in the regime that does best on its validation rows, where that is left open.
 
@@ -32,6 +34,7 @@ def decided(
         tell: Called with the choice.
         progress: Called with how far it is.
         stop: Asked before each epoch; if so, nothing is chosen.
+        team: The processes that train together.
 
     Raises:
         EdgewiseError: If it was stopped, or if no regime can be trained.
@@ -44,7 +47,9 @@ def decided(
         name = next(iter(every))
         tell(f"regime {name}: there are no validation rows to choose by")
         return every[name]
-    fittings = {name: Fitting(make_trainer(one)) for name, one in every.items()}
+    fittings = {name: Fitting(make_trainer(one, team=team)) for name, one in every.items()}
+    for fitting in fittings.values():
+        fitting.align()
     left, found = list(fittings), {}
     for rung, epochs in enumerate(RUNGS):
         for number, name in enumerate(left):
@@ -80,6 +85,8 @@ def _validated(fitting: Fitting, epochs: int, stop: Callable[[], bool]) -> float
             )
         try:
             fitting.step()
+        except WorkerLost:
+            raise
         except EdgewiseError:
             return math.inf
     best = fitting.best

@@ -1,6 +1,7 @@
 """One epoch of one model, whatever its rows are: batches in, losses out."""
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -9,8 +10,10 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from edgewise.core.seeds import seeded
-from edgewise.graphs.batch import computed_rows
+from edgewise.core.team import ALONE, Team
+from edgewise.graphs.batch import Share, computed_rows
 from edgewise.kernels.memory import reuse_freed_memory
+from edgewise.nn.batch_norm import BatchNorm
 from edgewise.nn.network import Network
 from edgewise.training.optimizer import Adam
 from edgewise.units.base import Problem
@@ -34,11 +37,19 @@ SCHEDULES = {"constant": _constant, "cosine": _cosine}
 
 
 class Trainer:
-    """One model and its optimiser on one problem."""
+    """One model and its optimiser on one problem.
 
-    def __init__(self, problem: Problem, model: Network, member: int = 0) -> None:
+    Of a team, each process computes its share of every batch; gradients are summed up, so that a
+    step is that of the whole batch, and the weights are the same in all processes.
+    """
+
+    def __init__(
+        self, problem: Problem, model: Network, member: int = 0, team: Team = ALONE
+    ) -> None:
         reuse_freed_memory()
-        self.problem, self.member = problem, member
+        self.problem, self.member, self.team = problem, member, team
+        self.share = Share(team.rank, team.workers)
+        self._norms = [module for module in model.modules() if isinstance(module, BatchNorm)]
         self.task, self.split, self.settings = problem.task, problem.split, problem.settings
         device = problem.data.device
         self.model, self.truth = model.to(device), problem.truth.to(device)
@@ -63,12 +74,13 @@ class Trainer:
             self.model.train()
             data, train = self.problem.data, self.split.train
             steps = data.steps(len(train), training.batch_size)
-            batches = data.training_batches(train, training.batch_size)
+            batches = data.training_batches(train, training.batch_size, self.share)
             for number, (rows, batch) in enumerate(batches):
                 if number and self._says_too_little(rows):
                     continue
                 self._set_learning_rate((epoch - 1) * steps + number, steps * training.epochs)
-                loss = self._step(self.model(batch), self.truth[rows.to(self.truth.device)])
+                with self._of_worker(epoch, number, rows):
+                    loss = self._step(self.model(batch), rows)
                 losses.append((len(rows), loss))
         # Read when all is done: a device need not be waited for in between.
         if len(losses) == 1:
@@ -87,23 +99,64 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = factor * training.learning_rate
 
-    def _step(self, outputs: Tensor, truth: Tensor) -> Tensor:
+    def _of_worker(self, epoch: int, number: int, rows: Tensor) -> AbstractContextManager[None]:
+        """Draws of a process's own, apart from those of the batches, which all draw alike."""
+        if self.team.alone:
+            return nullcontext()
+        divided = self.share.divides(rows)
+        for norm in self._norms:
+            norm.team = self.team if divided else ALONE
+        own = self.team.rank if divided else 0
+        return seeded(self.settings.training.seed, self.member, epoch, number, own)
+
+    def _step(self, outputs: Tensor, rows: Tensor) -> Tensor:
+        truth = self._truth(self.share.of(rows))
         loss = self.task.loss(outputs, truth, self.weight)
+        if not self.team.alone:
+            loss = loss * self._portion(truth, rows).to(loss.dtype)
         self.optimizer.zero_grad()
         loss.backward()
+        loss = loss.detach()
+        if not self.team.alone:
+            loss = self._summed_gradients(loss)
         if self.settings.training.clip > 0:
             clip_grad_norm_(self.model.parameters(), self.settings.training.clip)
         self.optimizer.step()
-        return loss.detach()
+        return loss
+
+    def _truth(self, rows: Tensor) -> Tensor:
+        return self.truth[rows.to(self.truth.device)]
+
+    def _portion(self, truth: Tensor, rows: Tensor) -> Tensor:
+        """How much the loss of this process's rows counts in that of the whole batch."""
+        if not self.share.divides(rows):
+            return torch.tensor(1 / self.team.workers, dtype=torch.float64)
+        whole = self.task.loss_count(self._truth(rows), self.weight)
+        own = self.task.loss_count(truth, self.weight)
+        return own.double() / whole.double().clamp(min=1e-30)
+
+    def _summed_gradients(self, loss: Tensor) -> Tensor:
+        """Put the gradient of the whole batch in place of that of a share; gives its loss."""
+        grads = [p.grad for p in self.model.parameters() if p.grad is not None]
+        flat = self.team.summed(torch.cat([*(grad.flatten() for grad in grads), loss.view(1)]))
+        *parts, total = flat.split([*(grad.numel() for grad in grads), 1])
+        for grad, part in zip(grads, parts, strict=True):
+            grad.copy_(part.view_as(grad))
+        return total[0]
 
     def validate(self) -> tuple[float, float]:
         """Loss and headline metric of the validation rows."""
         rows = self.split.validation
-        outputs, truth = self.outputs(rows), self.truth[rows.to(self.truth.device)]
+        outputs, truth = self.outputs(self.share.of(rows)), self._truth(rows)
+        if self.share.divides(rows) and not self.team.alone:
+            outputs = self.team.concatenated(outputs)
         # Weighted like the training loss, for it decides about the same thing.
         loss = float(self.task.loss(outputs, truth, self.weight))
         decoded = self.task.decode(outputs).cpu().numpy()
-        return loss, self.task.score(decoded, truth.cpu().numpy())
+        score = self.task.score(decoded, truth.cpu().numpy())
+        # Of one process: others may round differently, and would end at another epoch.
+        loss, score = self.team.led([loss, score])
+        return loss, score
 
     def outputs(self, rows: Tensor | None = None) -> Tensor:
         """Outputs of some rows, or of all."""
@@ -120,11 +173,11 @@ def model_outputs(model: Network, problem: Problem, rows: Tensor) -> Tensor:
     return empty if found is None else found
 
 
-def make_trainer(problem: Problem, member: int = 0) -> Trainer:
+def make_trainer(problem: Problem, member: int = 0, team: Team = ALONE) -> Trainer:
     """A trainer with fresh weights; members of an ensemble differ in their random numbers."""
     data, settings = problem.data, problem.settings
     with seeded(settings.training.seed, member, 0):
         model = problem.unit.network(
             data.num_features, problem.task.width, data.num_channels, settings
         )
-    return Trainer(problem, model, member)
+    return Trainer(problem, model, member, team)

@@ -129,6 +129,13 @@ class Unit:
         """Those of its settings that hold beside the others."""
         return self.settings
 
+    def check_divisible(self, settings: Settings) -> None:
+        """Refuse settings whose batches cannot be divided among several processes."""
+        raise EdgewiseError(
+            f"a step of training takes the whole graph where {self.plural} are predicted, so "
+            "several workers have nothing to divide; leave --workers out"
+        )
+
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         """The network of these settings, with fresh weights."""
         raise NotImplementedError

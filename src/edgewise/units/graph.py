@@ -83,6 +83,9 @@ class GraphUnit(Unit):
         notices = structures.notices(problem.encoder, target_columns(task, truth), parts)
         return Opened(problem, (str(problem.data), *told, *notes), invalid, tuple(notices))
 
+    def check_divisible(self, settings: Settings) -> None:
+        """Every batch of graphs can be."""
+
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         model = settings.model
         # Where nothing was decided, as for bonds, both directions are there and say the same.

@@ -127,6 +127,13 @@ class NodeUnit(Unit):
         # Of a whole graph, a step is an epoch.
         return self.settings - (frozenset() if settings.training.neighbors else {"batch_size"})
 
+    def check_divisible(self, settings: Settings) -> None:
+        if not settings.training.neighbors:
+            raise EdgewiseError(
+                "a step of training takes the whole graph, so several workers have nothing to "
+                "divide; sample neighbours with --neighbors, or leave --workers out"
+            )
+
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         model = settings.model
         # What training left open is a model of version 0.1, which looked at each graph anew.
