@@ -10,8 +10,11 @@ import edgewise as ew
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.presets import make_settings
 from edgewise.core.seeds import seeded
+from edgewise.data.graph_files import save_graph
+from edgewise.data.graph_store import write_store
 from edgewise.data.splits import Split
 from edgewise.graphs import sampled_graph
+from edgewise.graphs.array_graph import ArrayGraph
 from edgewise.graphs.batch import Share
 from edgewise.graphs.graph import single_precision
 from edgewise.graphs.sampled_graph import SampledGraph
@@ -74,6 +77,19 @@ def test_the_network_of_sampled_nodes_is_judged_exactly():
     trainer = make_trainer(given)
     whole = make_trainer(problem(neighbors="", batch_size=64, normalize="row", dropout=0.2))
     torch.testing.assert_close(trainer.outputs(), whole.outputs())
+
+
+@pytest.mark.slow
+def test_a_store_is_trained_on_and_predicted_as_the_graph_in_memory_is(tmp_path):
+    graph = single_precision(hub_graph())
+    names = [graph.class_names[number] for number in graph.y]
+    write_store(tmp_path / "store", ArrayGraph.of(graph), {"class": names})
+    save_graph(graph, tmp_path / "graph.safetensors")
+    settings = {"neighbors": "3,2", "batch_size": 8, "hidden": 4, "epochs": 3}
+    stored = ew.train(tmp_path / "store", tmp_path / "a", **settings)
+    whole = ew.train(tmp_path / "graph.safetensors", tmp_path / "b", **settings)
+    for split in ("validation", "test"):
+        assert stored.metrics[split]["log_loss"] == whole.metrics[split]["log_loss"]
 
 
 def test_a_sampled_estimator_learns_and_predicts():
