@@ -63,6 +63,7 @@ def write_samples(folder):
         (folder / name).mkdir()
         for table, text in (("nodes", nodes), ("edges", edges)):
             (folder / name / f"{table}.{ending}").write_text(text.replace(",", mark), "utf-8")
+    ew.import_graph(folder / "graph", folder / "store", target="label")
     lines = [f'm{i},{s},{len(s)}.5,{i % 2},"a, b"' for i, s in enumerate(SMILES * 2)]
     (folder / "molecules.csv").write_text("name,smiles,logp,ring,note\n" + "\n".join(lines) + "\n")
     columns = {"smiles": SMILES * 2, "logp": [len(s) + 0.5 for s in SMILES * 2]}
@@ -228,6 +229,11 @@ def targets(folder):
             Target(f"graphs/{name}", folder / "graphs" / name, whole)
             for whole in (partial(_opened, folder / "graphs", target="size"),)
             for name in ("graphs.csv", "nodes.csv", "edges.csv")
+        ),
+        *(
+            Target(f"store/{name}", folder / "store" / name, whole, text=name == MANIFEST)
+            for whole in (partial(_opened, folder / "store"),)
+            for name in (MANIFEST, "x.npy", "out_start.npy", "target.npy", "nodes.parquet")
         ),
         *(
             Target(f"tu/{name}", folder / "tu" / f"T_{name}.txt", partial(_opened, folder / "tu"))

@@ -1,7 +1,11 @@
 """An import gives what the reader of whole tables gives, exactly, or says the same sentence."""
 
+import errno
 import itertools
+import multiprocessing
+import os
 import shutil
+import time
 
 import numpy as np
 import pandas as pd
@@ -333,3 +337,46 @@ def test_words_are_found_by_name():
     wanted = ["abc", "none", "", "ü", "a\0b", "a\0c"]
     assert index.find(words(wanted)).tolist() == [4, -1, 0, 5, 6, -1]
     assert WordIndex(words([*names, "ab"])).repeated == 7
+
+
+def _import_and_stop(tables, out, phase, reached):
+    """Import up to a phase, say so, and wait to be killed."""
+
+    def progress(what, *_):
+        if what == phase:
+            reached.send(what)
+            time.sleep(600)
+
+    ew.import_graph(tables, out, target="y", progress=progress)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["reading nodes.csv", "encoding nodes", "writing edges"])
+def test_a_killed_import_leaves_no_store_and_the_next_sweeps_its_scraps(phase, tmp_path):
+    folder = write(tmp_path / "tables", tables(), "csv")
+    whole = ew.import_graph(folder, tmp_path / "whole", target="y")
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    arguments = (folder, tmp_path / "graph", phase, there)
+    worker = context.Process(target=_import_and_stop, args=arguments)
+    worker.start()
+    assert here.recv() == phase
+    worker.kill()
+    worker.join()
+    scraps = {path.name for path in tmp_path.iterdir()} - {"tables", "whole"}
+    assert len(scraps) == 2
+    assert all(name.startswith(".part-") for name in scraps)
+    store = ew.import_graph(folder, tmp_path / "graph", target="y")
+    assert store.checksum == whole.checksum
+    assert {path.name for path in tmp_path.iterdir()} == {"tables", "whole", "graph"}
+
+
+def test_a_disk_that_fills_up_is_a_sentence(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    folder = write(tmp_path / "tables", tables(), "csv")
+    monkeypatch.setattr(ExternalSort, "_write_run", full)
+    with pytest.raises(EdgewiseError, match=r"graph \(No space left on device\); make room or"):
+        ew.import_graph(folder, tmp_path / "graph", target="y")
+    assert [path.name for path in tmp_path.iterdir()] == ["tables"]

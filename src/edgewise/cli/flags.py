@@ -16,8 +16,8 @@ from edgewise.core.settings import PART_OF, PARTS, RENAMED, SETTINGS, unit_named
 Data = Annotated[
     list[str],
     typer.Argument(
-        help="a data set's name, a folder with nodes.csv and edges.csv, those two files, "
-        "a graph as .graphml or .safetensors, a file of molecules, a table of edges, or many "
+        help="a data set's name, a folder with nodes.csv and edges.csv, those two files, a graph "
+        "store, a graph as .graphml or .safetensors, a file of molecules, a table of edges, or many "
         "graphs: graphs.csv, nodes.csv and edges.csv, a folder of .graphml files, or a TUDataset"
     ),
 ]

@@ -5,6 +5,7 @@ The files are NumPy's own (``numpy.load(path, mmap_mode="r")`` reads them, too).
 
 import hashlib
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,9 +46,11 @@ class ArrayFile:
             if np.lib.format.read_magic(stream) != _VERSION:
                 raise ValueError("another version of NumPy's format")
             try:
-                shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
-            except (SyntaxError, TypeError, MemoryError, RecursionError) as error:
-                raise ValueError("its header is no header") from error
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")  # what NumPy would mend
+                    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+            except Exception as error:  # its parser stumbles over damage in many ways
+                raise ValueError("its header is none of NumPy's") from error
             start = stream.tell()
         if (shape, by_columns, dtype) != (self.shape, False, self.dtype):
             raise ValueError(f"{dtype}{list(shape)} in place of {self.dtype}{list(self.shape)}")
