@@ -17,8 +17,9 @@ Data = Annotated[
     list[str],
     typer.Argument(
         help="a data set's name, a folder with nodes.csv and edges.csv, those two files, a graph "
-        "store, a graph as .graphml or .safetensors, a file of molecules, a table of edges, or many "
-        "graphs: graphs.csv, nodes.csv and edges.csv, a folder of .graphml files, or a TUDataset"
+        "store, a graph as .graphml or .safetensors, a file of molecules, a table of edges, or "
+        "many graphs: graphs.csv, nodes.csv and edges.csv, a folder of .graphml files, or a "
+        "TUDataset"
     ),
 ]
 Preset = Annotated[str | None, typer.Option(help=f"settings to start from: {', '.join(PRESETS)}")]
