@@ -187,13 +187,11 @@ def main() -> None:
         settings = chosen(model, train=train) if len(TRIED[model]) > 1 else TRIED[model][0]
         found = [known(model, seed, settings, train=train) for seed in wanted.seeds]
         done = [line for line in found if line is not None]
-        cells = [
-            f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
-            for values in (
-                [line[name] for line in done] for name in ("roc_auc", "mrr", "direction")
-            )
-            if len(values) > 1
-        ]
+        cells = []
+        for name in ("roc_auc", "mrr", "direction"):
+            values = [line[name] for line in done if name in line]  # the first lines have no MRR
+            several = len(values) > 1
+            cells.append(f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}" if several else "")
         rows.append(f"| {model} | {len(done)} | {' | '.join(cells)} |")
     print("| model | runs | ROC AUC | MRR | direction |\n|---|---:|---:|---:|---:|")
     print("\n".join(rows))

@@ -12,7 +12,11 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize(
-    "name", ["02_your_own_graph.py", "03_molecules.py", "05_payments.py", "06_networkx_graphs.py"]
+    "name",
+    [
+        *("02_your_own_graph.py", "03_molecules.py", "05_payments.py", "06_networkx_graphs.py"),
+        "07_recommendation.py",
+    ],
 )
 def test_an_example_prints_what_its_comments_say(name):
     path = EXAMPLES / name

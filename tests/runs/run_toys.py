@@ -11,6 +11,7 @@ SMILES = (
     *("CCO", "CCN", "CCCl", "c1ccccc1", "CC(=O)O", "CCCC", "C1CCCCC1", "c1ccncc1", "CC#N", "CBr"),
 )
 EDGES = {"predict": "edges", "target": "amount"}  # of the same folder as nodes
+LINKS = {"predict": "links", "time_column": "when", "target": "kind"}  # with the columns it adds
 # The package has a function of the same name.
 TRAIN_MODULE = import_module("edgewise.runs.train")
 
@@ -30,6 +31,16 @@ def write_graph_tables(folder, count=30):
     (folder / "nodes.csv").write_text("\n".join([*nodes, ""]))
     (folder / "edges.csv").write_text("\n".join(["graph,source,target,amount", *edges, ""]))
     return folder
+
+
+def with_types_and_times(folder, copy):
+    """The folder of a graph with a type and a time on each edge."""
+    copy.mkdir()
+    (copy / "nodes.csv").write_text((folder / "nodes.csv").read_text())
+    header, *lines = (folder / "edges.csv").read_text().splitlines()
+    lines = [f"{line},{'ab'[i % 2]},{i}" for i, line in enumerate(lines)]
+    (copy / "edges.csv").write_text("\n".join([f"{header},kind,when", *lines, ""]))
+    return copy
 
 
 def rows_of(path):

@@ -10,7 +10,15 @@ from contextlib import suppress
 
 import pytest
 from commands import forking
-from run_toys import EDGES, SETTINGS, TRAIN_MODULE, files_of, stopping_after
+from run_toys import (
+    EDGES,
+    LINKS,
+    SETTINGS,
+    TRAIN_MODULE,
+    files_of,
+    stopping_after,
+    with_types_and_times,
+)
 from safetensors.torch import load_file, save_file
 
 from edgewise import runs
@@ -26,11 +34,13 @@ from edgewise.units.base import resolve
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
-    [{}, {"neighbors": "3,2", "batch_size": 8}, {**EDGES, "label_messages": True}],
-    ids=["nodes", "sampled nodes", "edges"],
+    [{}, {"neighbors": "3,2", "batch_size": 8}, {**EDGES, "label_messages": True}, LINKS],
+    ids=["nodes", "sampled nodes", "edges", "links"],
 )
 def test_a_run_that_is_stopped_keeps_the_best_so_far_and_can_go_on(graph_folder, tmp_path, more):
     settings = {**SETTINGS, **more}
+    if more is LINKS:
+        graph_folder = with_types_and_times(graph_folder, tmp_path / "typed")
     whole = runs.train(str(graph_folder), tmp_path / "whole", ensemble=2, **settings)
     run = runs.train(
         str(graph_folder),

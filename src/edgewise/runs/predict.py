@@ -69,8 +69,13 @@ def predict(
     if out is not None:
         source.check_not_written(out, "--out")
         check_not_own(Path(out), "--out")
-    rows = ENGINES[engine](model, source, Asked(smiles_column, progress, tell), workers)
-    if pairs is not None or top:
+    scored = pairs is not None or bool(top)
+    as_trained = not scored and not data and model.unit.needs_split(model.settings)
+    if (scored or as_trained) and (engine != "local" or workers):
+        raise EdgewiseError(
+            "these rows are predicted in this process; leave out --engine and --workers"
+        )
+    if scored:
         tables = [None if one is None else read_table(one) for one in (pairs, ids)]
         good = 0
         with table_writer(out, raw_cells=raw_cells) as write:
@@ -78,7 +83,7 @@ def predict(
                 write(some.columns, some.table)
                 good += some.good
         return good, 0
-    if not data and model.unit.needs_split(model.settings):
+    if as_trained:
         # Which labels and edges may be seen is the split's to say.
         problem = reopen(open_run(folder).on(device), progress).problem
         prediction = model.predict(problem.data)
@@ -86,6 +91,7 @@ def predict(
         with table_writer(out, raw_cells=raw_cells) as write:
             write({**model.unit.row_columns(problem), **columns}, None)
         return len(problem.truth), 0
+    rows = ENGINES[engine](model, source, Asked(smiles_column, progress, tell), workers)
     good = bad = 0
     with table_writer(out, raw_cells=raw_cells) as write:
         for some in rows:
