@@ -72,6 +72,13 @@ def scaling_table() -> str:
         f"| exponent | {fits['EGNN(C) ms']:.2f} | {fits['EGNN(C) gib']:.2f} | "
         f"{fits['EGNN(A)-A ms']:.2f} | {fits['EGNN(A)-A gib']:.2f} | {fits['entries of E']:.2f} |"
     )
+    compared = [row for row in result["rows"] if "ratios" in row]
+    if compared:
+        names = list(compared[0]["ratios"])
+        lines += ["", f"| edges | {' | '.join(names)} |", "|---:|" + "---:|" * len(names)]
+        for row in compared:
+            ratios = " | ".join(f"{row['ratios'][name]:.2f}" for name in names)
+            lines.append(f"| {row['edges']:,} | {ratios} |")
     return "\n".join(lines)
 
 

@@ -1,5 +1,6 @@
 """Walking along the hubs gives what the materialised layer gives, and what the paper says."""
 
+import itertools
 from contextlib import nullcontext
 from math import sqrt
 
@@ -14,10 +15,20 @@ from torch.testing import assert_close
 
 import edgewise as ew
 from edgewise.core.errors import EdgewiseError
+from edgewise.kernels import hub_attention as attention
 from edgewise.kernels.hub_attention import hub_attention
 from edgewise.nn.layers import attention as layers
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
+
+
+# Above which hubs are walked through one by one; any graph with a node is above 0.
+WALKS = {"node by node": 2**40, "hub by hub": 0}
+
+
+@pytest.fixture(params=WALKS)
+def walks(request, monkeypatch):
+    monkeypatch.setattr(attention, "CACHE_BYTES", WALKS[request.param])
 
 
 def hub_graph(nodes=40, channels=3, dtype=torch.float32):
@@ -59,6 +70,7 @@ def assert_walk_equals_the_materialised_layer(layer, graph, scale, forward, back
         assert relative_error(one, other) < backward, name
 
 
+@pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("dropout", [0.0, 0.6])
 @pytest.mark.parametrize("scale", [0.3, 3.0])
@@ -67,6 +79,7 @@ def test_the_walk_equals_the_materialised_layer_in_float32(heads, dropout, scale
     assert_walk_equals_the_materialised_layer(layer, hub_graph(), scale, 1e-5, 1e-4)
 
 
+@pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("dropout", [0.0, 0.6])
 def test_the_walk_equals_the_materialised_layer_in_float64(heads, dropout):
@@ -83,13 +96,16 @@ def test_the_walk_equals_the_materialised_layer_on_drawn_graphs(graph, heads, wi
     x = noise(graph.num_nodes, 4)
     layer.materialize = True
     formed = layer_results(layer, x, graph.edge_index, graph.edge_attr)
-    for way in (False, None):  # the walk, and whichever is quicker
-        layer.materialize = way
-        found = layer_results(layer, x, graph.edge_index, graph.edge_attr)
+    for way, size in itertools.product((False, None), WALKS.values()):
+        layer.materialize = way  # the walk, and whichever is quicker
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(attention, "CACHE_BYTES", size)
+            found = layer_results(layer, x, graph.edge_index, graph.edge_attr)
         for one, other in zip(found, formed, strict=True):
             assert_close(one, other, rtol=1e-10, atol=1e-11)
 
 
+@pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("heads", [1, 2])
 def test_dropout_drops_the_same_links_whichever_way_is_quicker(channels, heads, monkeypatch):
@@ -128,6 +144,7 @@ def scored(reach, nodes, dtype):
     return s.to(dtype), t.to(dtype)
 
 
+@pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)], ids=str
 )

@@ -65,21 +65,35 @@ def prepare_hubs(
     target: Float[Tensor, "nodes heads"],
     source: Float[Tensor, "nodes heads"],
     slope: float,
+    kept: NDArray[np.uint8] | None = None,
 ) -> Hubs:
-    """Order all nodes by their scores, and take ``f`` apart into its factors."""
-    below, factors = score_factors(target, source, slope)
-    head = np.arange(pattern.channels) * source.size(1) // pattern.channels
-    scales = (torch.stack([below, torch.ones_like(below)], dim=-1), factors)
+    """Order all nodes by their scores, and take ``f`` apart into its factors.
+
+    What is ``kept`` of the links of targets is of use in sorted_hubs.py alone.
+    """
     return Hubs(
-        _descending(torch.cat([source, -target]).numpy()),
+        descending(torch.cat([source, -target]).numpy()),
         unsigned(pattern.entry_bounds),
         unsigned(pattern.column),
         value.contiguous().numpy(),
-        *(np.ascontiguousarray(scale.numpy().swapaxes(0, 1)[head]) for scale in scales),
+        *scales_by_channel(pattern, target, source, slope),
     )
 
 
-def _descending(scores: Array) -> NDArray[np.uint32]:
+def scales_by_channel(
+    pattern: Pattern, target: Tensor, source: Tensor, slope: float
+) -> tuple[Array, Array]:
+    """The factors of ``f`` below and above the kink, ``[channels, nodes, 2]``: targets, sources."""
+    below, factors = score_factors(target, source, slope)
+    head = np.arange(pattern.channels) * source.size(1) // pattern.channels
+    of_target, of_source = (
+        np.ascontiguousarray(scale.numpy().swapaxes(0, 1)[head])
+        for scale in (torch.stack([below, torch.ones_like(below)], dim=-1), factors)
+    )
+    return of_target, of_source
+
+
+def descending(scores: Array) -> NDArray[np.uint32]:
     """The order of the scores, the later first among equals: a pair on the kink lies below it."""
     if scores.dtype != np.float32:
         order = np.argsort(scores, axis=0, kind="stable")
@@ -114,7 +128,7 @@ def _products(
     out = np.empty((len(hubs.bounds) - 1, *z.shape), z.dtype)
     with backend.running:
         walk_products(hubs.order, hubs.bounds, hubs.column, hubs.link, *inputs, *outputs, z, out,
-                      of_sources, _lanes(z))  # fmt: skip
+                      of_sources, register(z))  # fmt: skip
     return out[0] if len(out) == 1 else out.sum(0)
 
 
@@ -129,7 +143,7 @@ def gradients(
         walk_gradients(hubs.order, hubs.bounds, hubs.column, hubs.link,
                        _doubled(masks, source_value), source_value, hubs.source_scale,
                        target_value, hubs.target_scale, dtype.type(slope), grad_link,
-                       grad_target, grad_source, _lanes(source_value))  # fmt: skip
+                       grad_target, grad_source, register(source_value))  # fmt: skip
     return grad_link, grad_target.sum(0), grad_source.sum(0)
 
 
@@ -155,7 +169,7 @@ def _doubled(masks: Masks | None, z: Array) -> tuple[NDArray[np.uint8], Array] |
     """The scales of each register's columns twice: for the sums below the kink and above."""
     if masks is None:
         return None
-    registers = masks.scale.astype(z.dtype).reshape(4, -1, 1, len(_lanes(z)))
+    registers = masks.scale.astype(z.dtype).reshape(4, -1, 1, len(register(z)))
     return masks.kept, np.repeat(registers, 2, axis=2).reshape(4, -1)
 
 
@@ -167,5 +181,6 @@ def _register_size(width: int) -> int:
     return next((size for size in SIZES if width <= size), SIZES[-1])
 
 
-def _lanes(z: Array) -> tuple[int, ...]:
+def register(z: Array) -> tuple[int, ...]:
+    """A tuple as long as a register for the width of an array."""
     return (0,) * _register_size(z.shape[2])

@@ -59,11 +59,28 @@ class Pattern:
         """
         bounds = [self.start[:-1], self.start[1:]]
         if self.channels == 1:
-            before = torch.searchsorted(self.transpose.pattern.start, self.num_entries // 2)
+            before = self.hub_parts[1]
             in_left = torch.cat([self.start.new_zeros(1), (self.column < before).cumsum(0)])
             bounds.insert(1, self.start[:-1] + in_left[self.start].diff())
         by_node = torch.stack(bounds).reshape(len(bounds), self.num_nodes, self.channels)
         return by_node.transpose(1, 2).contiguous()
+
+    @cached_property
+    def hub_start(self) -> Int[Tensor, " hubs_and_one"]:
+        """Where the entries of each column, a hub, begin, one channel after the other."""
+        channel = self.row % self.channels
+        hub = channel * self.num_nodes + self.column
+        count = torch.bincount(hub, minlength=self.channels * self.num_nodes)
+        return torch.cat([count.new_zeros(1), count.cumsum(0)])
+
+    @cached_property
+    def hub_parts(self) -> Int[Tensor, "parts_and_one channels"]:
+        """The first hub of every part of a channel, as in :attr:`entry_bounds`."""
+        parts = self.start.new_tensor([[0], [self.num_nodes]]).repeat(1, self.channels)
+        if self.channels == 1:
+            half = torch.searchsorted(self.hub_start, self.num_entries // 2)
+            parts = torch.cat([parts[:1], half.reshape(1, 1), parts[1:]])
+        return parts
 
     @cached_property
     def paths(self) -> int:
