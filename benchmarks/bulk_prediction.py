@@ -85,7 +85,6 @@ def measured(run: Path, folder: Path, asked: argparse.Namespace) -> dict:
         "predicted": good,
         "could_not_be_read": bad,
         "in_order": True,
-        "processor_seconds": round(sum(os.times()[:4]), 1),
         "peak_mib": {
             name: round(max(sample.get(name, 0) for _, sample in samples) / 2**20)
             for name in ("command", "largest worker")

@@ -29,6 +29,13 @@ def tune(
     repeats: Annotated[
         int, typer.Option(help="trainings of a trial, whose scores are averaged", min=1)
     ] = 1,
+    storage: Annotated[
+        str,
+        typer.Option(
+            help="share the search with other processes or machines: a file for a journal, or a "
+            "URL of Optuna's, such as postgresql://user@host/base"
+        ),
+    ] = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,
     *,
     settings: dict[str, Any],
@@ -72,6 +79,7 @@ def tune(
             trials=trials,
             repeats=repeats,
             timeout=timeout,
+            storage=storage,
             progress=show,
             on_open=on_open,
             on_epoch=on_epoch,

@@ -3,7 +3,8 @@
 import math
 import statistics
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ def tune(
     trials: int = 30,
     repeats: int = 1,
     timeout: float | None = None,
+    storage: str = "",
     progress: Show | None = None,
     on_open: Callable[[Opened], None] = lambda _: None,
     on_epoch: OnEpoch = lambda number, epoch, so_far: None,
@@ -58,6 +60,8 @@ def tune(
         trials: How many there are to be in all.
         repeats: Trainings of a trial, which differ in their initial weights and dropout.
         timeout: Seconds after which no trial is begun.
+        storage: A place that several processes or machines share: a file for a journal, or a URL
+            that Optuna understands. All of them make the trials, and end when there are enough.
         progress: Called while molecules are read.
         on_open: Called before the search begins.
         on_epoch: Called after each epoch.
@@ -79,16 +83,44 @@ def tune(
             "no row with a known target is left for validation, so settings cannot be compared; "
             "choose another --split"
         )
-    with alone_in(Path(folder), "search"), quiet_optuna():
-        search = _Search(Path(folder), source, base, fixed, repeats, opened.problem)
+    with _in_folder(Path(folder), storage), quiet_optuna():
+        kind = _kind_of(storage)
+        search = kind(Path(folder), source, base, fixed, repeats, opened.problem, storage)
         on_open(opened)
         while search.so_far.counted < trials and not stop():
             if timeout is not None and time.monotonic() - start >= timeout:
                 break
-            on_trial(search.run_trial(on_epoch, stop), search.so_far)
+            trial = search.run_trial(on_epoch, stop, trials)
+            if trial is not None:
+                on_trial(trial, search.so_far)
+        search.write()  # also what others found last
     if not search.so_far.ranking:
         raise EdgewiseError(nothing_found(search.so_far))
     return search.so_far
+
+
+def _kind_of(storage: str) -> "type[Search]":
+    if not storage:
+        return Search
+    from edgewise.tuning.shared import SharedSearch  # which is a Search itself
+
+    return SharedSearch
+
+
+@contextmanager
+def _in_folder(folder: Path, storage: str) -> Iterator[None]:
+    """The folder of a search, which nobody else uses; one of a shared search anybody may write."""
+    if not storage:
+        with alone_in(folder, "search"):
+            yield
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EdgewiseError(
+            f"cannot write into {folder} ({error.strerror or error}); choose another --out"
+        ) from error
+    yield
 
 
 _KILLS = 6  # of the first trial before its first epoch, until the search goes on without it
@@ -98,7 +130,7 @@ class _Stopped(Exception):
     """The user wants no more epochs."""
 
 
-class _Search:
+class Search:
     """An Optuna study in its folder."""
 
     def __init__(
@@ -109,8 +141,10 @@ class _Search:
         fixed: Collection[str],
         repeats: int,
         problem: Problem,
+        storage: str = "",
     ) -> None:
         self.folder, self.source, self.base, self.repeats = folder, source, base, repeats
+        self.storage = storage
         self.unit = problem.unit
         self.task, self.problems = problem.task, {base.model.featurizer: problem}
         self.space = [
@@ -123,10 +157,22 @@ class _Search:
             raise EdgewiseError(f"nothing is left to search; do not give all of {names}")
         self._check_base()
         self.space = check_purpose(folder, source, base, repeats, self.space)
-        self.study = open_study(folder, self.task, base)
+        self.study = self.open_study()
+        self.end_running()
+        self.write()
+
+    def open_study(self) -> optuna.Study:
+        return open_study(self.folder, self.task, self.base)
+
+    def end_running(self) -> None:
+        """Trials that run are those of a killed process, for this one is alone in the folder."""
         for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             self.study.tell(trial.number, state=TrialState.FAIL)
-        self.write()
+
+    @contextmanager
+    def while_running(self, trial: optuna.Trial) -> Iterator[None]:
+        """What goes on beside a trial."""
+        yield
 
     @property
     def so_far(self) -> Tuned:
@@ -135,8 +181,11 @@ class _Search:
         ended = tuple(as_trial(trial) for trial in frozen if trial.state.is_finished())
         return Tuned(self.folder, self.task, self.base, names, ended)
 
-    def run_trial(self, on_epoch: OnEpoch, stop: Callable[[], bool]) -> Trial:
-        so_far, trial, start = self.so_far, self._ask(), time.monotonic()
+    def run_trial(self, on_epoch: OnEpoch, stop: Callable[[], bool], trials: int) -> Trial | None:
+        """Make one trial of so many in all; None: others make the last ones."""
+        so_far, trial, start = self.so_far, self.ask(trials), time.monotonic()
+        if trial is None:
+            return None
         history: list[Epoch] = []
 
         def keep(epoch: Epoch) -> None:
@@ -148,7 +197,8 @@ class _Search:
         # To the sampler a failure is pruned: it is to look elsewhere.
         state, value, reason = TrialState.PRUNED, None, ""
         try:
-            value = self._value(trial, self._draw(trial), keep)
+            with self.while_running(trial):
+                value = self._value(trial, self._draw(trial), keep)
             state = TrialState.COMPLETE
         except optuna.TrialPruned:
             pass
@@ -186,7 +236,8 @@ class _Search:
                     f"{preview(searched.among)}; fix it, or begin with one of these"
                 )
 
-    def _ask(self) -> optuna.Trial:
+    def ask(self, trials: int) -> optuna.Trial | None:
+        """The next trial of so many in all."""
         so_far = self.so_far
         killed = sum(trial.reason == KILLED for trial in so_far.trials)
         # Seeded by its place, so that a search that was stopped goes on as if it had not been; but

@@ -33,16 +33,12 @@ def open_study(folder: Path, task: Task, base: Settings) -> optuna.Study:
     """The study in a folder's journal, which is lines of JSON; a new one if there is none."""
     path = inside(folder, "journal.jsonl")
     direction = "minimize" if task.lower_is_better else "maximize"
-    # One epoch of bad luck should end no trial, and the first ones tell little.
-    pruner = optuna.pruners.MedianPruner(
-        n_warmup_steps=min(base.training.patience, base.training.epochs) // 4
-    )
     try:
         if path.exists():
             mend_journal(path)
         study = optuna.create_study(
             storage=JournalStorage(Journal(path)),
-            pruner=pruner,
+            pruner=pruner_of(base),
             study_name="edgewise",
             direction=direction,  # type: ignore[arg-type]
             load_if_exists=True,
@@ -53,6 +49,13 @@ def open_study(folder: Path, task: Task, base: Settings) -> optuna.Study:
             f"{path} cannot be used ({reason_of(error)}); search again with another --out"
         ) from error
     return study
+
+
+def pruner_of(base: Settings) -> optuna.pruners.BasePruner:
+    # One epoch of bad luck should end no trial, and the first ones tell little.
+    return optuna.pruners.MedianPruner(
+        n_warmup_steps=min(base.training.patience, base.training.epochs) // 4
+    )
 
 
 def check_purpose(
