@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from edgewise.cli.app import app
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.registries import LAYERS, TASKS, UNITS
-from edgewise.core.settings import SETTINGS
+from edgewise.core.settings import SETTINGS, Settings
 from edgewise.data.sources import find_source
 
 OLD = Path(__file__).parents[1] / "fixtures" / "0.1.0"
@@ -45,7 +45,7 @@ def foreign():
     """For each setting that the data or the unit decide about, the data for which it is foreign."""
     for kind, places in DATA.items():
         source = find_source(places)
-        takes = {"source": source.settings, "unit": UNITS[source.unit].settings}
+        takes = {"source": source.settings, "unit": UNITS[source.unit].takes(Settings())}
         for owner, taken in takes.items():
             yield from ((kind, name) for name in owned_by(owner) if name not in taken)
 
