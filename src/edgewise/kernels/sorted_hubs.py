@@ -5,8 +5,8 @@ on a large graph each step waits for memory. Here the links of every hub are fir
 scores of their nodes, as sources and as targets, and the rank of a target is how many sources of
 the hub stand above the kink with it. Then one hub is walked through after the other: its sums over
 sources are kept for every rank, and its targets read those of theirs. A hub's sums are in the
-nearest cache, and the rows of its members are fetched ahead. Sorting costs about as much as two
-products of narrow rows, so graphs that fit into the cache are quicker the other way.
+nearest cache, and the rows of its members are fetched ahead. Sorting costs as much as
+three or four products of narrow rows, so graphs that fit into the cache are quicker the other way.
 
 The names and what they compute are those of hubs.py.
 """
