@@ -28,7 +28,7 @@ from edgewise.paper.result_store import ResultStore
 from edgewise.report import RunResults
 from edgewise.runs.checkpoint import _train_member, checkpoint_path
 from edgewise.training import Fitting, load_model, make_trainer
-from edgewise.tuning.search import _Search
+from edgewise.tuning.search import Search
 from edgewise.tuning.study import quiet_optuna
 from edgewise.units.base import resolve
 
@@ -174,7 +174,7 @@ def _search(folder):
     place.mkdir(exist_ok=True)
     with quiet_optuna():
         problem = unit.open(source, base).problem
-        return _Search(place, source, base, ("layer", *SMALL), 1, problem)
+        return Search(place, source, base, ("layer", *SMALL), 1, problem)
 
 
 def _opened(*places, **given):

@@ -9,8 +9,10 @@ from edgewise.data.splits import random_split
 from edgewise.graphs.batch import Share
 from edgewise.graphs.edge_rows import EdgeRows
 from edgewise.graphs.graph_set import graph_set
+from edgewise.graphs.links import find_links
 from edgewise.graphs.whole_graph import WholeGraph
-from edgewise.units.link import link_problem
+from edgewise.tasks.link import link_task
+from edgewise.units.link_problem import link_problem
 
 NODES = 12
 
@@ -24,9 +26,10 @@ def a_graph(seed=0):
 
 
 def of_links():
-    graph = a_graph()
-    split = random_split(graph.num_edges, (0.7, 0.15, 0.15), seed=1)
-    return link_problem(graph, make_settings("link"), split).data
+    graph, settings = a_graph(), make_settings("link")
+    links = find_links(graph.edge_index, directed=settings.model.directed)
+    split = random_split(len(links), (0.7, 0.15, 0.15), seed=1)
+    return link_problem(graph, links, link_task(), split, settings).data
 
 
 MADE = {

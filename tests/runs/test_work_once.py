@@ -8,7 +8,7 @@ from run_toys import SETTINGS
 
 import edgewise as ew
 from edgewise import runs
-from edgewise.data import sources
+from edgewise.data import molecule_sources, sources
 from edgewise.nn.layers.base import ChannelLayer
 from edgewise.units.graph import GraphUnit
 from edgewise.units.node import NodeUnit
@@ -49,7 +49,7 @@ def calls(monkeypatch):
 
     for owner, name in (
         *((NodeUnit, "open"), (GraphUnit, "open"), (ChannelLayer, "operator")),
-        *((sources, "read_table"), (sources, "read_folder"), (sources, "read_molecules")),
+        *((sources, "read_table"), (sources, "read_folder"), (molecule_sources, "read_molecules")),
     ):
         counted(owner, name)
     return count

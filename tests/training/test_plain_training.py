@@ -100,10 +100,9 @@ def test_a_training_step_does_not_leave_its_device(name):
     rows = problem.split.train
     with ew.plain_kernels():
         ((some, batch),) = list(problem.data.training_batches(rows, len(rows)))
-        truth = trainer.truth[some]
         trainer.model(batch)  # operators are prepared once, where that is done
         with OneDevice():
-            loss = trainer._step(trainer.model(batch), truth)
+            loss = trainer._step(trainer.model(batch), some)
     assert torch.isfinite(loss)
     moved = [
         not torch.equal(one, other)

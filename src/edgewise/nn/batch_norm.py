@@ -22,7 +22,7 @@ class BatchNorm(nn.BatchNorm1d):
         if not self.training:
             return super().forward(x)
         if not self.team.alone:
-            return self._together(x)
+            return self.together(x)
         return self._as_learnt(x) if len(x) < 2 else super().forward(x)
 
     def _as_learnt(self, x: Tensor) -> Tensor:
@@ -30,8 +30,15 @@ class BatchNorm(nn.BatchNorm1d):
             x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
         )
 
-    def _together(self, x: Tensor) -> Tensor:
-        count, mean, variance = _statistics(x.detach(), self.team)
+    def together(self, x: Tensor, times: Tensor | None = None) -> Tensor:
+        """Normalise by the rows of all processes.
+
+        Args:
+            x: The rows of this one.
+            times: How often each of them occurs; once, if nothing is said.
+        """
+        weight = None if times is None else times.to(x.dtype).unsqueeze(1)
+        count, mean, variance = _statistics(x.detach(), weight, self.team)
         if count < 2:
             return self._as_learnt(x)
         assert self.running_mean is not None
@@ -42,20 +49,25 @@ class BatchNorm(nn.BatchNorm1d):
             self.num_batches_tracked.add_(1)
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
-        statistics = (mean, variance, count)
+        statistics = (mean, variance, count, weight)
         found: Tensor = _Normalized.apply(
             x, self.weight, self.bias, *statistics, self.eps, self.team
         )
         return found
 
 
-def _statistics(x: Tensor, team: Team) -> tuple[float, Tensor, Tensor]:
+def _statistics(x: Tensor, times: Tensor | None, team: Team) -> tuple[float, Tensor, Tensor]:
     """How many rows all processes have, their mean, and their variance, of each column."""
     width = x.size(1)
     own = x.new_zeros(2 * width + 1)
-    if len(x):
+    if len(x) and times is None:
         variance, mean = torch.var_mean(x, dim=0, correction=0)
         own = torch.cat([mean, variance, x.new_tensor([len(x)])])
+    elif len(x) and times is not None:
+        rows = times.sum()
+        mean = (times * x).sum(0) / rows
+        variance = (times * (x - mean).square()).sum(0) / rows
+        own = torch.cat([mean, variance, rows.view(1)])
     every = team.stacked(own)
     counts = every[:, -1:]
     total = counts.sum()
@@ -78,11 +90,12 @@ class _Normalized(torch.autograd.Function):
         mean: Tensor,
         variance: Tensor,
         count: float,
+        times: Tensor | None,
         eps: float,
         team: Team,
     ) -> Tensor:
         ctx.save_for_backward(x, weight, mean, variance)
-        ctx.count, ctx.eps, ctx.team = count, eps, team
+        ctx.count, ctx.times, ctx.eps, ctx.team = count, times, eps, team
         return batch_norm(x, mean, variance, weight, bias, eps=eps)
 
     @staticmethod
@@ -97,5 +110,6 @@ class _Normalized(torch.autograd.Function):
         of_weight, of_bias = ctx.team.summed(torch.stack([grad_weight, grad_bias])) / ctx.count
         scale = weight * inverse
         slope = -scale * inverse * of_weight
-        grad_x += torch.addcmul(-scale * of_bias - slope * mean, x, slope)
-        return grad_x, grad_weight, grad_bias, None, None, None, None, None
+        through = torch.addcmul(-scale * of_bias - slope * mean, x, slope)
+        grad_x += through if ctx.times is None else through * ctx.times
+        return grad_x, grad_weight, grad_bias, None, None, None, None, None, None
