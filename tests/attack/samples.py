@@ -96,7 +96,7 @@ def write_samples(folder):
     (folder / "half" / "metrics.json").unlink()
     ew.MoleculeRegressor(**SMALL).fit(list(SMILES), range(len(SMILES))).save(folder / "estimator")
     ew.MoleculeClassifier(**SMALL).fit(list(SMILES), ["x", "y"] * 5).save(folder / "classifier")
-    _search(folder).run_trial(lambda *_: None, lambda: False)
+    _search(folder).run_trial(lambda *_: None, lambda: False, 1)
 
 
 def _write_sdf(path):
