@@ -7,8 +7,8 @@
 An option is a regime of the portfolio with some settings changed. It is trained to its end on
 splits that no table reports: random 60/20/20 splits with seeds 100, 101, ... of Cora, CiteSeer,
 PubMed and the synthetic graph, and the last split of Squirrel and Minesweeper, which
-`versus_pyg.py` leaves out. `validation` is the score of the epoch that is kept: accuracy, or ROC AUC
-of Minesweeper, in percent. A run is a line of benchmarks/results/search_nodes.jsonl with all
+`versus_pyg.py` leaves out. `validation` is the score of the epoch that is kept: accuracy, or ROC
+AUC of Minesweeper, in percent. A run is a line of benchmarks/results/search_nodes.jsonl with all
 settings that differ from the defaults, so the script can be stopped and continued.
 """
 

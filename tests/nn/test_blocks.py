@@ -66,6 +66,15 @@ def test_a_residual_needs_equal_widths(digraph):
     assert_close(adding(x, edges)[0], plain(x, edges)[0])
 
 
+def test_a_root_weight_maps_the_node_itself_before_the_norm(digraph):
+    block, x, edges, out = built(digraph, norm="layer", residual=True, root_width=6)
+    own = x @ block.root.weight.T
+    assert_close(block(x, edges)[0], elu(block.norm(out + own)) + x)
+    sparse = Block(block.layer, root_width=6).double()
+    sparse.root = block.root
+    assert_close(sparse(ew.sparse_features(x), edges)[0], elu(out + own))
+
+
 def test_the_residual_is_added_behind_dropout(digraph):
     block, x, edges, _ = built(digraph, width=60, dropout=0.999, residual=True)
     found, _ = block.train()(x, edges)

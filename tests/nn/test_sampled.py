@@ -25,8 +25,8 @@ DEEP = {
 }
 NETWORKS = [
     *({"normalize": name} for name in ("row", "symmetric", "gcn", "doubly_stochastic")),
-    {"normalize": "row", "depth": 3, **DEEP},
-    {"normalize": "doubly_stochastic", "depth": 1, "head": "mlp"},
+    {"normalize": "row", "depth": 3, "root_weight": True, **DEEP},
+    {"normalize": "doubly_stochastic", "depth": 1, "head": "mlp", "root_weight": True},
     {"normalize": "symmetric", "directed": False, "reciprocal": "sum"},
     {"normalize": "doubly_stochastic", "directed": False, "reciprocal": "max"},
     {"layer": "attention", "normalize": "row", "depth": 3},

@@ -180,6 +180,11 @@ class ModelSettings(Part):
         "batch or layer normalisation of hidden node features",
         choices=("none", "batch", "layer"),
     )
+    root_weight: bool = setting(
+        False,
+        "add a linear map of a node's own features to what each layer gathers from its neighbours",
+        of="layer",
+    )
     residual: bool = setting(False, "add the input of a hidden layer to its output")
     feed_forward: int = setting(
         0, "width of a feed-forward part in each block, times the hidden width; 0: none", low=0

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import lru_cache
 from multiprocessing import get_context
 from typing import Any
 
@@ -19,6 +20,7 @@ ATOM_CODES = (
 BOND_CODES = ("order", "aromatic", "conjugated", "in_ring", "stereo")
 BOND_ORDERS = ("single", "aromatic", "double", "triple")  # codes 0..3; -1 is any other
 _CHUNK = 512
+_REMEMBERED = 2048  # molecules; more than are predicted at a time
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,18 @@ def canonical_smiles(smiles: Sequence[str]) -> list[str]:
     return [written[text] for text in smiles]
 
 
+@lru_cache(_REMEMBERED)
+def parsed(smiles: str) -> Any:
+    """The molecule of RDKit, or None. Graph, descriptors and distance ask for it one after another.
+
+    Nobody may change it.
+    """
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        return Chem.MolFromSmiles(smiles) if smiles.strip() else None
+
+
 def require_rdkit() -> None:
     try:
         import rdkit  # noqa: F401
@@ -124,14 +138,14 @@ def _in_processes(
 
 
 def _read_chunk(chunk: tuple[int, list[str]]) -> MoleculeCodes:
-    from rdkit import Chem, rdBase
+    from rdkit import rdBase
 
     first, smiles = chunk
     kept: list[tuple[int, str, Any]] = []
     invalid = []
     with rdBase.BlockLogs():
         for row, text in enumerate(smiles, start=first):
-            molecule = Chem.MolFromSmiles(text) if text.strip() else None
+            molecule = parsed(text)
             if molecule is None or molecule.GetNumAtoms() == 0:
                 invalid.append((row, text, _reason(text)))
             else:
@@ -161,6 +175,7 @@ def _codes(molecule: Any) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]
         BondType.DOUBLE: 2,
         BondType.TRIPLE: 3,
     }
+    # By number: RDKit's own iterators check the size of the molecule before each step.
     atoms: list[tuple[int, ...]] = [
         (
             atom.GetAtomicNum(),
@@ -173,7 +188,7 @@ def _codes(molecule: Any) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]
             int(atom.GetHybridization()),
             atom.GetNumRadicalElectrons(),
         )
-        for atom in molecule.GetAtoms()
+        for atom in map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))
     ]
     bonds: list[tuple[int, ...]] = [
         (
@@ -185,7 +200,7 @@ def _codes(molecule: Any) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]
             bond.IsInRing(),
             int(bond.GetStereo()),
         )
-        for bond in molecule.GetBonds()
+        for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
     ]
     return atoms, bonds
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from edgewise.data.chemistry import require_rdkit
+from edgewise.data.chemistry import parsed
 
 FINGERPRINT = 65536  # bits of each of the two; a count sets a bit for each of 1, 2, 4, 8 it reaches
 BITS = 2 * FINGERPRINT
@@ -42,8 +42,7 @@ def describe(smiles: Sequence[str]) -> Described:
 
     What RDKit cannot read has no bits, and zeros.
     """
-    require_rdkit()
-    from rdkit import Chem, rdBase
+    from rdkit import rdBase
     from rdkit.Chem import rdFingerprintGenerator as generators
 
     options: dict[str, Any] = {"fpSize": FINGERPRINT, "countSimulation": True}
@@ -55,7 +54,7 @@ def describe(smiles: Sequence[str]) -> Described:
     bits, offset = [np.zeros(0, dtype=np.int32)], [0]
     with rdBase.BlockLogs():
         for row, text in enumerate(smiles):
-            molecule = Chem.MolFromSmiles(text)
+            molecule = parsed(text)
             count = 0
             if molecule is not None and molecule.GetNumAtoms():
                 values[row] = _numbers(molecule)

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.data.chemistry import require_rdkit
+from edgewise.data.chemistry import parsed
 
 RADIUS, BITS = 2, 1024
 MOST = 10_000  # training molecules that are kept, evenly drawn, so that predicting stays cheap
+_ROWS = 1024  # compared at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,32 +24,41 @@ class TrainingFingerprints:
         if self.bits.dtype != np.uint8 or self.bits.shape[1:] != (BITS // 8,) or not len(self.bits):
             raise EdgewiseError("these are no fingerprints of training molecules; train again")
 
+    @cached_property
+    def _known(self) -> np.ndarray:
+        return _unpacked(self.bits)
+
     def distances(self, smiles: Sequence[str]) -> np.ndarray:
         """From each molecule to the nearest one of training: 0 like one of them, 1 like none."""
-        from rdkit import DataStructs
-
-        known = [DataStructs.CreateFromBinaryText(row.tobytes()) for row in self.bits]
-        nearest = [
-            max(DataStructs.BulkTanimotoSimilarity(one, known)) for one in _fingerprints(smiles)
-        ]
-        return 1 - np.array(nearest, dtype=np.float64)
+        parts = [np.zeros(0)]
+        for first in range(0, len(smiles), _ROWS):
+            new = _unpacked(_fingerprints(smiles[first : first + _ROWS]))
+            common = new @ self._known.T
+            either = new.sum(axis=1)[:, None] + self._known.sum(axis=1) - common
+            parts.append(1 - (common / np.maximum(either, 1)).max(axis=1).astype(np.float64))
+        return np.concatenate(parts)
 
 
 def training_fingerprints(smiles: Sequence[str]) -> TrainingFingerprints:
     """What is kept of the molecules of training."""
-    from rdkit import DataStructs
-
     places = np.linspace(0, len(smiles) - 1, min(len(smiles), MOST)).round().astype(int)
-    prints = _fingerprints([smiles[place] for place in places])
-    packed = [np.frombuffer(DataStructs.BitVectToBinaryText(one), np.uint8) for one in prints]
-    return TrainingFingerprints(np.unique(np.stack(packed), axis=0))
+    return TrainingFingerprints(
+        np.unique(_fingerprints([smiles[place] for place in places]), axis=0)
+    )
 
 
-def _fingerprints(smiles: Sequence[str]) -> list[Any]:
-    require_rdkit()
-    from rdkit import Chem, rdBase
+def _fingerprints(smiles: Sequence[str]) -> np.ndarray:
+    """``[molecules, BITS / 8]`` of uint8."""
+    from rdkit import DataStructs
     from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 
     generator = GetMorganGenerator(radius=RADIUS, fpSize=BITS)
-    with rdBase.BlockLogs():
-        return [generator.GetFingerprint(Chem.MolFromSmiles(text)) for text in smiles]
+    texts = [
+        DataStructs.BitVectToBinaryText(generator.GetFingerprint(parsed(text))) for text in smiles
+    ]
+    return np.frombuffer(b"".join(texts), np.uint8).reshape(-1, BITS // 8)
+
+
+def _unpacked(bits: np.ndarray) -> np.ndarray:
+    """Zeros and ones, whose products count the bits in common; exact in single precision."""
+    return np.unpackbits(bits, axis=1).astype(np.float32)

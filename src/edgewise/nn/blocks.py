@@ -1,4 +1,4 @@
-"""A block of a network: layer, norm, activation, dropout, residual."""
+"""A block of a network: layer, root weight, norm, activation, dropout, residual."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +12,7 @@ from edgewise.kernels.activation import drop, elu_and_drop
 from edgewise.kernels.dropout import draw_key
 from edgewise.nn.batch_norm import BatchNorm
 from edgewise.nn.edge_state import EdgeState
+from edgewise.nn.layers.base import mapped
 from edgewise.nn.layers.layer import Layer
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"elu": elu, "relu": relu, "gelu": gelu}
@@ -35,6 +36,8 @@ class Block(nn.Module):
         residual: Add what came in to what goes out, where both are equally wide.
         feed_forward: Width of two linear layers behind it, times its own; 0 for none.
         last: Whether nothing reads the edges that the layer hands on.
+        root_width: Width of a node on the way in, of which a linear map is added to what the layer
+            gathers; 0 for none.
     """
 
     def __init__(
@@ -47,11 +50,13 @@ class Block(nn.Module):
         residual: bool = False,
         feed_forward: int = 0,
         last: bool = False,
+        root_width: int = 0,
     ) -> None:
         super().__init__()
         self.layer, self.activation, self.dropout = layer, activation, dropout
         self.residual = residual
         width = layer.out_width
+        self.root = nn.Linear(root_width, width, bias=False) if root_width else None
         self.norm = NORMS[norm](width)
         updates_edges = layer.has_edge_state and not last
         self.edge_norm = NORMS[norm](layer.edge_width) if updates_edges else None
@@ -84,6 +89,8 @@ class Block(nn.Module):
             x: What went in, of these rows first.
         """
         bias = self.layer.deferred_bias
+        if self.root is not None:
+            out = out + mapped(first_rows(x, out), self.root.weight.t())
         p = self.dropout if self.training else 0.0
         if self.norm is None and self.activation == "elu":
             # One pass for all three: the way of the paper's networks.
@@ -98,6 +105,11 @@ class Block(nn.Module):
         if self.feed_forward is not None:
             out = out + self.feed_forward(out)
         return out
+
+    @property
+    def reads_input(self) -> bool:
+        """Whether :meth:`finish` needs what went in."""
+        return self.residual or self.root is not None
 
     def hand_on(self, projected: Tensor, edges: Any) -> Any:
         """The edges that go into the next block, for nodes with all their neighbours."""
@@ -116,6 +128,6 @@ class Block(nn.Module):
         return state
 
 
-def first_rows(before: Tensor, after: Tensor) -> Tensor:
+def first_rows(before: Any, after: Tensor) -> Any:
     """As many rows as came out: all, unless neighbours are sampled."""
     return before if len(before) == len(after) else before[: len(after)]

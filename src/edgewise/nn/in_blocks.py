@@ -76,7 +76,7 @@ def computed_in_blocks(
     """
     needed = _needed(edges, wanted.numpy(), len(parts.blocks) * parts.hops)
     states = [_States(edges)]  # of each layer: what its nodes project
-    own: dict[int, _States] = {}  # the input of residual blocks
+    own: dict[int, _States] = {}  # the input of blocks that read it once more
     for rows in _pieces(edges, needed.pop()):
         _keep(parts, 0, rows, parts.input(edges, rows), states[0], own, edges)
     results = []
@@ -119,7 +119,7 @@ def _keep(
     """Keep what the block of this number reads of nodes."""
     block = parts.blocks[number]
     states.put(rows, block.layer.project(x))
-    if block.residual:
+    if block.reads_input:
         own.setdefault(number, _States(edges)).put(rows, x)
 
 

@@ -120,8 +120,9 @@ class ChannelNetwork(Network):
             out = out_channels if last and is_head else s.hidden
             shape = LayerShape(in_channels, out, width, last=last, is_head=last and is_head)
             layer = build(shape, s)
+            root_width = in_channels if s.root_weight else 0
             self.blocks.append(
-                Block(layer, activation="")
+                Block(layer, activation="", root_width=root_width)
                 if last and (is_head or self.readout.activation)
                 else Block(
                     layer,
@@ -131,6 +132,7 @@ class ChannelNetwork(Network):
                     residual=s.residual,
                     feed_forward=s.feed_forward,
                     last=last,
+                    root_width=root_width,
                 )
             )
             in_channels = layer.out_width

@@ -89,7 +89,7 @@ class ChannelAttention(ChannelLayer):
     source), ``bias``.
     """
 
-    settings = frozenset({"normalize", "adapt", "heads"})
+    settings = frozenset({"normalize", "adapt", "heads", "root_weight"})
     adapts = False  # in a network, whether the next layer takes the adapted edges
 
     def __init__(

@@ -43,7 +43,7 @@ class ChannelConv(ChannelLayer):
         torch.Size([5, 192])
     """
 
-    settings = frozenset({"normalize"})
+    settings = frozenset({"normalize", "root_weight"})
 
     def __init__(
         self,
