@@ -60,6 +60,10 @@ OTHERS = {
         ["--channels", "2"],
         r"\[channels\] does not apply here: the layer conv",
     ),
+    "root_weight": (
+        *("molecules", ["--root-weight"]),
+        r"\[root_weight\] does not apply here: the layer gated",
+    ),
     "heads": ("molecules", ["--heads", "2"], r"\[heads\] does not apply here: the layer gated"),
     "weighted": (
         *("molecules", ["--target", "logp", "--weighted"]),

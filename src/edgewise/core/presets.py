@@ -52,6 +52,7 @@ _DEEP_NETWORK: dict[str, Any] = {
     "encoder": "linear",
     "depth": 4,
     "hidden": 128,
+    "channels": 32,
     "dropout": 0.0,
     "activation": "relu",
     "norm": "batch",
