@@ -49,7 +49,7 @@ SPLITS = {
 SMALL = 100  # training rows
 DECAY = 0.99  # of the moving average, per step
 QUESTIONS: dict[str, tuple[Any, ...]] = {
-    "channels": (0, 32),
+    "channels": (32, 0),
     "normalize": ("none", "row", "symmetric", "doubly_stochastic"),
     "batch_size": (64, 32, 16),
     "epochs": (60, 100, 30),
