@@ -82,23 +82,39 @@ def _value(text: str) -> Any:
         return text
 
 
-def lines() -> list[dict[str, Any]]:
-    if not RESULTS.exists():
-        return []
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()]
+def lines(path: Path = RESULTS) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def described(differing: dict[str, Any]) -> str:
+    """The network in a few words."""
+    s = Settings().changed(**differing)
+    m, t = s.model, s.training
+    words = [
+        f"{m.layer}, {m.normalize.replace('_', ' ')}, {m.depth} x {m.hidden}, dropout {m.dropout}",
+        "root weight" if m.root_weight else "",
+        "linear encoder" if m.encoder == "linear" else "",
+        f"{m.norm} norm" if m.norm != "none" else "",
+        "residuals" if m.residual else "",
+        "incident edges" if m.incident else "",
+        f"feed-forward {m.feed_forward}" if m.feed_forward else "",
+        f"{t.optimizer} {t.learning_rate}",
+        f"by {t.monitor}, patience {t.patience}",
+    ]
+    return ", ".join(filter(None, words))
 
 
 def table(found: list[dict[str, Any]]) -> str:
-    """A row for each option, a column for each data set."""
-    cells: dict[tuple[str, str], dict[str, list[float]]] = {}
+    """A row for each network, a column for each data set."""
+    cells: dict[str, dict[str, list[float]]] = {}
     for line in found:
-        row = cells.setdefault((line["regime"], line["option"]), {})
+        row = cells.setdefault(described(line["settings"]), {})
         row.setdefault(line["dataset"], []).append(100 * line["validation"])
     shown = [d for d in DATASETS if any(d in row for row in cells.values())]
-    rows = [f"| regime | changed | {' | '.join(shown)} |", f"|---|---|{'---:|' * len(shown)}"]
-    for (regime, option), row in sorted(cells.items()):
-        values = [f"{np.mean(row[d]):.1f} ({len(row[d])})" if d in row else "" for d in shown]
-        rows.append(f"| {regime} | {option or '-'} | {' | '.join(values)} |")
+    rows = [f"| network | {' | '.join(shown)} |", f"|---|{'---:|' * len(shown)}"]
+    for network, row in sorted(cells.items()):
+        values = [f"{np.mean(row[d]):.1f}" if d in row else "" for d in shown]
+        rows.append(f"| {network} | {' | '.join(values)} |")
     return "\n".join(rows)
 
 

@@ -72,6 +72,7 @@ _DEEP_NETWORK: dict[str, Any] = {
     "batch_size": 64,
 }
 # A small portfolio, from which regime = auto chooses on validation data; see docs/defaults.md.
+_ROOTED: dict[str, Any] = {"root_weight": True}
 _RESIDUAL: dict[str, Any] = {
     "encoder": "linear",
     "incident": True,
@@ -90,8 +91,9 @@ _RESIDUAL: dict[str, Any] = {
 }
 PORTFOLIO: dict[str, dict[str, dict[str, Any]]] = {
     "node": {
-        "shallow": {},
-        "deep": _RESIDUAL,
+        "shallow": _ROOTED,
+        "wide": {**_RESIDUAL, **_ROOTED, "depth": 2, "dropout": 0.6},
+        "deep": {**_RESIDUAL, **_ROOTED, "depth": 8, "learning_rate": 0.005},
         "gated": {**_RESIDUAL, "layer": "gated"},
     }
 }
@@ -102,7 +104,12 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "link": _LINKS,
         "graph": _DEEP_NETWORK,
     },
-    "fast": {"node": {}, "edge": _EDGES, "link": _LINKS, "graph": _SMALL_NETWORK},
+    "fast": {
+        "node": {"layer": "conv", **_ROOTED},
+        "edge": _EDGES,
+        "link": _LINKS,
+        "graph": _SMALL_NETWORK,
+    },
     "paper": {
         "node": {},
         # Of which the paper has none.
@@ -199,7 +206,7 @@ def _start(unit: str, preset: str, changes: Mapping[str, Any]) -> dict[str, Any]
 
 def recipe_0_1(**changes: Any) -> Settings:
     """What ``Recipe(...)`` was in version 0.1: the settings of nodes, with some changed."""
-    return make_settings("node", "fast", **changes)
+    return make_settings("node", "paper", **changes)
 
 
 def make_recipe_0_1(kind: str, preset: str = "default", **changes: Any) -> Settings:

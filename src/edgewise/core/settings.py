@@ -13,7 +13,7 @@ from edgewise.core.registry import Choices
 from edgewise.core.setting import BELOW_ONE, Part, checked, setting
 
 NORMALIZATIONS = ("doubly_stochastic", "symmetric", "row", "gcn", "none")
-REGIMES = ("shallow", "deep", "gated")  # what they are is said in edgewise.core.presets
+REGIMES = ("shallow", "wide", "deep", "gated")  # what they are is said in edgewise.core.presets
 POOLINGS = ("max", "mean", "sum", "mean+max+sum")
 
 

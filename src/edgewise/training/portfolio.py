@@ -16,7 +16,7 @@ from edgewise.training.fitting import Fitting
 from edgewise.training.trainer import make_trainer
 from edgewise.units.base import Problem, Show, Tell
 
-RUNGS = (30, 90)  # epochs after which the worse half of the regimes is rejected
+RUNGS = (40, 160)  # epochs after which the worse half of the regimes is rejected
 
 
 def decided(
@@ -89,9 +89,8 @@ def _validated(fitting: Fitting, epochs: int, stop: Callable[[], bool]) -> float
             raise
         except EdgewiseError:
             return math.inf
-    best = fitting.best
-    assert best is not None
-    if math.isnan(best.validation_score):
-        return best.validation_loss
-    lower = fitting.trainer.task.lower_is_better
-    return best.validation_score if lower else -best.validation_score
+    # By the same measure for all, whatever each goes by in early stopping.
+    scores = [e.validation_score for e in fitting.history if not math.isnan(e.validation_score)]
+    if not scores:
+        return min(epoch.validation_loss for epoch in fitting.history)
+    return min(scores) if fitting.trainer.task.lower_is_better else -max(scores)
