@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import search_default
+import search_nodes
 import versus_chemprop
 from readings import OURS, known
 
@@ -183,6 +184,7 @@ def documents(runs: Path) -> dict[Path, dict[str, str]]:
         ROOT / "docs" / "defaults.md": {
             "versus-chemprop": versus_chemprop.table(runs / "versus_chemprop.jsonl"),
             "search": search_default.known_table(runs / "search_default.jsonl"),
+            "search-nodes": search_nodes.table(search_nodes.lines(runs / "search_nodes.jsonl")),
             "gated-speed": gated_table(),
         },
     }
