@@ -4,7 +4,11 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+from edgewise.core.waiting import wait_briefly
+
 __version__ = "0.2.0.dev0"
+
+wait_briefly()  # nothing has imported torch yet, unless the user has
 
 # Where each public name lives. Modules are imported when a name is first used, so that
 # `edgewise --help` does not wait for torch.

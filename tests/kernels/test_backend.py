@@ -18,11 +18,13 @@ for _ in range(2):
 """
 
 
-def run(**environment):
+def run(script=GATHER, /, **environment):
     source = str(Path(__file__).parents[2] / "src")
+    # How threads wait is the environment's to say, and tests say it.
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}
     return subprocess.run(
-        [sys.executable, "-c", GATHER],
-        env={**os.environ, "PYTHONPATH": source, **environment},
+        [sys.executable, "-c", script],
+        env={**inherited, "PYTHONPATH": source, **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -57,3 +59,22 @@ def test_kernels_compile_where_their_cache_cannot_be_read(tmp_path):
             file.unlink()
             file.mkdir()
         assert_works_and_says_so_once(run(NUMBA_CACHE_DIR=str(tmp_path)))
+
+
+THREADS = """
+import os
+import edgewise
+from edgewise.kernels import backend
+import torch
+print(os.environ.get("OMP_WAIT_POLICY"), os.environ.get("GOMP_SPINCOUNT"))
+backend.take(torch.ones(3), torch.zeros(3, dtype=torch.int32))
+print(backend.num_threads(), torch.get_num_threads())
+"""
+
+
+def test_omp_num_threads_holds_for_kernels_and_torch_and_threads_wait_briefly():
+    assert run(THREADS, OMP_NUM_THREADS="1").stdout.split("\n")[:2] == ["PASSIVE 10000", "1 1"]
+
+
+def test_what_the_user_says_about_waiting_threads_holds():
+    assert run(THREADS, OMP_WAIT_POLICY="ACTIVE").stdout.startswith("ACTIVE None")

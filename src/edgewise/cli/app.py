@@ -52,9 +52,6 @@ def version() -> None:
 
 def main() -> None:
     """Run a command; a mistake of the user's is one sentence and exit code 2."""
-    # Before OpenMP is loaded: threads that spin while they wait slow two runs on the same
-    # processors by a factor of ten and more.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # As an exception, so that files which are half written are taken away again.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -20,8 +20,36 @@ _plain: ContextVar[bool] = ContextVar(
     "plain", default=os.environ.get("EDGEWISE_KERNELS") == "plain"
 )
 
-# numba's workqueue layer, the only one on some machines, must not be entered by two threads.
-running = RLock()
+
+class _Turns:
+    """One kernel at a time: numba's workqueue layer, the only one on some machines, must not be
+    entered by two threads.
+
+    With the first kernel numba starts its threads: as many as torch uses, which are those of
+    ``OMP_NUM_THREADS``, where numba by itself would take every processor, for torch as well.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._started = RLock(), False
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if not self._started:
+            self._started = True
+            _start_threads()
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.release()
+
+
+def _start_threads() -> None:
+    try:
+        numba.threading_layer()
+    except ValueError:  # not started yet, by anybody
+        set_num_threads(torch.get_num_threads())
+
+
+running = _Turns()
 
 _told = False  # whether this process has said that it cannot cache
 
@@ -121,6 +149,7 @@ def set_num_threads(count: int) -> None:
 
 def num_threads() -> int:
     """How many threads the compiled kernels use."""
+    _start_threads()
     count: int = numba.get_num_threads()
     return count
 

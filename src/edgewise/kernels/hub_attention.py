@@ -24,7 +24,7 @@ from torch.autograd.function import once_differentiable
 from edgewise.kernels import backend, hubs, sorted_hubs
 from edgewise.kernels.dropout import kept_by_two, kept_scale, two_masks
 from edgewise.kernels.dropped_outer import dropped_outer_values
-from edgewise.kernels.hubs import Array, column_masks, padded
+from edgewise.kernels.hubs import Array, column_masks
 from edgewise.kernels.outer import plain_outer_values
 from edgewise.kernels.pattern import Pattern
 from edgewise.kernels.products import plain_product, product
@@ -140,20 +140,20 @@ class _HubAttention(torch.autograd.Function):
         masks = partial(column_masks, dropped, scale)
 
         one = np.ones((factor.channels, factor.num_nodes, 1), ready.source_scale.dtype)
-        row_sum = walks.product(ready, padded(one))[..., 0]
+        row_sum = ready.product(one)
         row_sum[row_sum == 0] = 1
-        ready = replace(ready, target_scale=ready.target_scale / row_sum[..., None])
+        ready = replace(ready, target_scale=ready.target_scale / row_sum)
 
         width = h.size(2)
         h_channels = _by_channel(h, factor.channels)
-        sums_and_h = walks.transposed_product(ready, padded(h_channels, one), masks(0, width, 1))
-        pooled, column_sum = sums_and_h[..., :width], sums_and_h[..., width : width + 1]
+        sums_and_h = ready.transposed_product(h_channels, one, masks=masks(0, width, 1))
+        pooled, column_sum = sums_and_h[..., :width], sums_and_h[..., width:]
         column_sum[column_sum == 0] = 1
         pooled = pooled / column_sum
-        out = walks.product(ready, padded(pooled), masks(width, 0, 0))[..., :width]
+        out = ready.product(pooled, masks=masks(width, 0, 0))
 
         ctx.save_for_backward(value)  # torch refuses backward if it was changed in place
-        ctx.walks, ctx.hubs, ctx.masks, ctx.slope = walks, ready, masks, slope
+        ctx.hubs, ctx.masks, ctx.slope = ready, masks, slope
         ctx.forward_arrays = h_channels, pooled, column_sum, out
         ctx.heads, ctx.groups = target.size(1), h.size(1)
         # Always a copy: the result may be changed in place, and backward needs it.
@@ -163,25 +163,24 @@ class _HubAttention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         _ = ctx.saved_tensors
-        walks, ready, masks, slope = ctx.walks, ctx.hubs, ctx.masks, ctx.slope
+        ready, masks, slope = ctx.hubs, ctx.masks, ctx.slope
         h, pooled, column_sum, out = ctx.forward_arrays
         width = h.shape[2]
         grad = np.ascontiguousarray(grads[0].numpy().swapaxes(0, 1))
 
-        grad_pooled = walks.transposed_product(ready, padded(grad), masks(width, 0, 0))[..., :width]
+        grad_pooled = ready.transposed_product(grad, masks=masks(width, 0, 0))
         grad_pooled /= column_sum
         grad_column = -(grad_pooled * pooled).sum(2, keepdims=True)
-        gathered = walks.product(ready, padded(grad_pooled, grad_column), masks(0, width, 1))
-        grad_h, gathered_column = gathered[..., :width], gathered[..., width : width + 1]
+        gathered = ready.product(grad_pooled, grad_column, masks=masks(0, width, 1))
+        grad_h, gathered_column = gathered[..., :width], gathered[..., width:]
         # Rows are divided by their sums: the gradient along a row itself is taken off.
         row_gain = (grad * out).sum(2, keepdims=True) + (grad_h * h).sum(2, keepdims=True)
         row_gain += gathered_column
 
         one = np.ones_like(row_gain)
-        source_value = padded(pooled, grad_pooled, grad_column, one)
-        target_value = padded(grad, h, one, -row_gain)
-        link, target_score, source_score = walks.gradients(
-            ready, source_value, target_value, slope, masks(width, width, 2)
+        of_sources, of_targets = (pooled, grad_pooled, grad_column, one), (grad, h, one, -row_gain)
+        link, target_score, source_score = ready.gradients(
+            of_sources, of_targets, slope, masks(width, width, 2)
         )
         return (
             None,

@@ -14,10 +14,11 @@ times the width, not the sum of squared hub sizes.
 A sum that a node leaves by subtraction keeps a rounding error. It does no harm: ``f`` is the larger
 of the two kinds for every pair, so neither sum was ever larger than the one that is read.
 
-Arrays of nodes stand by channel, ``[channels, nodes, width]``, their widths padded to whole
-registers. Arrays of links stand in the order of ``B``.
+Arrays of nodes stand by channel, ``[channels, nodes, width]``, and are walked through in blocks of
+columns that fill registers. Arrays of links stand in the order of ``B``.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,20 +36,10 @@ from edgewise.kernels.scores import score_factors
 
 Array = NDArray[np.floating]
 
-# How many columns can be summed together, in one register; more take several walks.
-SIZES = (1, 4, 8)
-
-
-@dataclass(frozen=True, eq=False)
-class Hubs:
-    """One ``B`` under one pair of scores."""
-
-    order: NDArray[np.uint32]  # [2 nodes, heads]: sources, and targets counted on from them
-    bounds: NDArray[np.uint64]  # [parts + 1, channels, nodes], the links of each node by part
-    column: NDArray[np.uint32]  # the hub of each link
-    link: Array  # the values of B
-    target_scale: Array  # [channels, nodes, 2], factors of f below and above the kink
-    source_scale: Array  # the same of the sources
+# How many columns can be summed together, in one register. More take several walks: as many as
+# fill the largest register, and then the rest.
+SIZES = (1, 4, 8, 16)
+LINE = 64  # bytes of a cache line: a row that begins with one is read by touching fewer of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +50,121 @@ class Masks:
     scale: Array  # [4, width], the factor of a link for each of the four
 
 
+@dataclass(frozen=True, eq=False)
+class Hubs:
+    """One ``B`` under one pair of scores; a subclass knows how to walk along its columns."""
+
+    target_scale: Array  # [channels, nodes, 2], factors of f below and above the kink
+    source_scale: Array  # the same of the sources
+
+    def product(self, *columns: Array, masks: Masks | None = None) -> Array:
+        """``M z``, ``[channels, nodes, width]``, with the columns of ``z`` side by side."""
+        return self._product(columns, masks, (self.source_scale, self.target_scale), True)
+
+    def transposed_product(self, *columns: Array, masks: Masks | None = None) -> Array:
+        """``M^T z``, ``[channels, nodes, width]``, with the columns of ``z`` side by side."""
+        # Targets cross the kink downwards: they are above it before, and below it after.
+        target, source = (
+            np.ascontiguousarray(scale[..., ::-1])
+            for scale in (self.target_scale, self.source_scale)
+        )
+        return self._product(columns, masks, (target, source), False)
+
+    def _product(
+        self,
+        columns: tuple[Array, ...],
+        masks: Masks | None,
+        scales: tuple[Array, Array],
+        sources_are_inputs: bool,
+    ) -> Array:
+        found = []
+        for z, masked in _in_registers(columns, masks):
+            out = _aligned((self.parts, *z.shape), z.dtype)
+            with backend.running:
+                self._walk(z, out, *scales, masked, sources_are_inputs)
+            found.append(out[0] if self.parts == 1 else out.sum(0))
+        width = sum(block.shape[2] for block in columns)
+        return (found[0] if len(found) == 1 else np.concatenate(found, axis=2))[..., :width]
+
+    def gradients(
+        self,
+        source_columns: tuple[Array, ...],
+        target_columns: tuple[Array, ...],
+        slope: float,
+        masks: Masks | None,
+    ) -> tuple[Array, Array, Array]:
+        """Of the sum of ``M_ij (target_i . source_j)``: for links, targets and sources."""
+        dtype = source_columns[0].dtype
+        grad_link = np.zeros(self.links, dtype)
+        grad_target, grad_source = np.zeros((2, self.parts, *source_columns[0].shape[:2]), dtype)
+        of_sources, of_targets = _in_registers(source_columns), _in_registers(target_columns, masks)
+        for (source, _), (target, masked) in zip(of_sources, of_targets, strict=True):
+            with backend.running:
+                self._walk_gradients(source, target, masked, dtype.type(slope), grad_link,
+                                     grad_target, grad_source)  # fmt: skip
+        return grad_link, grad_target.sum(0), grad_source.sum(0)
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts the hubs of each channel are divided."""
+        raise NotImplementedError
+
+    @property
+    def links(self) -> int:
+        """The number of links."""
+        raise NotImplementedError
+
+    def _walk(
+        self, z: Array, out: Array, input_scale: Array, output_scale: Array, masks: Masks | None,
+        sources_are_inputs: bool,
+    ) -> None:  # fmt: skip
+        """One product of as many columns as fill registers, each part of the hubs for itself."""
+        raise NotImplementedError
+
+    def _walk_gradients(
+        self, source_value: Array, target_value: Array, masks: Masks | None, slope: np.floating,
+        grad_link: Array, grad_target: Array, grad_source: Array,
+    ) -> None:  # fmt: skip
+        """Add the gradients of some columns."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class HubsByNode(Hubs):
+    """Walked through node by node."""
+
+    order: NDArray[np.uint32]  # [2 nodes, heads]: sources, and targets counted on from them
+    bounds: NDArray[np.uint64]  # [parts + 1, channels, nodes], the links of each node by part
+    column: NDArray[np.uint32]  # the hub of each link
+    link: Array  # the values of B
+
+    @property
+    def parts(self) -> int:
+        return len(self.bounds) - 1
+
+    @property
+    def links(self) -> int:
+        return len(self.link)
+
+    def _walk(
+        self, z: Array, out: Array, input_scale: Array, output_scale: Array, masks: Masks | None,
+        sources_are_inputs: bool,
+    ) -> None:  # fmt: skip
+        masked = _doubled(masks, z)
+        of_input, of_output = (None, masked) if sources_are_inputs else (masked, None)
+        walk_products(self.order, self.bounds, self.column, self.link, of_input, input_scale,
+                      of_output, output_scale, z, out, sources_are_inputs, register(z))  # fmt: skip
+
+    def _walk_gradients(
+        self, source_value: Array, target_value: Array, masks: Masks | None, slope: np.floating,
+        grad_link: Array, grad_target: Array, grad_source: Array,
+    ) -> None:  # fmt: skip
+        walk_gradients(self.order, self.bounds, self.column, self.link,
+                       _doubled(masks, source_value), source_value, self.source_scale,
+                       target_value, self.target_scale, slope, grad_link, grad_target,
+                       grad_source, register(source_value))  # fmt: skip
+
+
 def prepare_hubs(
     pattern: Pattern,
     value: Float[Tensor, " links"],
@@ -66,17 +172,17 @@ def prepare_hubs(
     source: Float[Tensor, "nodes heads"],
     slope: float,
     kept: NDArray[np.uint8] | None = None,
-) -> Hubs:
+) -> HubsByNode:
     """Order all nodes by their scores, and take ``f`` apart into its factors.
 
     What is ``kept`` of the links of targets is of use in sorted_hubs.py alone.
     """
-    return Hubs(
+    return HubsByNode(
+        *scales_by_channel(pattern, target, source, slope),
         descending(torch.cat([source, -target]).numpy()),
         unsigned(pattern.entry_bounds),
         unsigned(pattern.column),
         value.contiguous().numpy(),
-        *scales_by_channel(pattern, target, source, slope),
     )
 
 
@@ -106,70 +212,56 @@ def descending(scores: Array) -> NDArray[np.uint32]:
     return np.ascontiguousarray(order[::-1].astype(np.uint32))
 
 
-def product(hubs: Hubs, z: Array, masks: Masks | None = None) -> Array:
-    """``M z``, ``[channels, nodes, width]``."""
-    return _products(
-        hubs, z, (None, hubs.source_scale), (_doubled(masks, z), hubs.target_scale), True
-    )
-
-
-def transposed_product(hubs: Hubs, z: Array, masks: Masks | None = None) -> Array:
-    """``M^T z``, ``[channels, nodes, width]``."""
-    # Targets cross the kink downwards: they are above it before, and below it after.
-    target, source = (
-        np.ascontiguousarray(scale[..., ::-1]) for scale in (hubs.target_scale, hubs.source_scale)
-    )
-    return _products(hubs, z, (_doubled(masks, z), target), (None, source), False)
-
-
-def _products(
-    hubs: Hubs, z: Array, inputs: tuple[Any, Array], outputs: tuple[Any, Array], of_sources: bool
-) -> Array:
-    out = np.empty((len(hubs.bounds) - 1, *z.shape), z.dtype)
-    with backend.running:
-        walk_products(hubs.order, hubs.bounds, hubs.column, hubs.link, *inputs, *outputs, z, out,
-                      of_sources, register(z))  # fmt: skip
-    return out[0] if len(out) == 1 else out.sum(0)
-
-
-def gradients(
-    hubs: Hubs, source_value: Array, target_value: Array, slope: float, masks: Masks | None
-) -> tuple[Array, Array, Array]:
-    """Of the sum of ``M_ij (target_value_i . source_value_j)``: for links, targets and sources."""
-    grad_link = np.zeros_like(hubs.link)
-    shape, dtype = source_value.shape[:2], source_value.dtype
-    grad_target, grad_source = np.zeros((2, len(hubs.bounds) - 1, *shape), dtype)
-    with backend.running:
-        walk_gradients(hubs.order, hubs.bounds, hubs.column, hubs.link,
-                       _doubled(masks, source_value), source_value, hubs.source_scale,
-                       target_value, hubs.target_scale, dtype.type(slope), grad_link,
-                       grad_target, grad_source, register(source_value))  # fmt: skip
-    return grad_link, grad_target.sum(0), grad_source.sum(0)
-
-
-def padded(*columns: Array) -> Array:
-    """Columns side by side, filled up with zeros to whole registers."""
-    width = sum(block.shape[2] for block in columns)
-    filling = np.zeros((*columns[0].shape[:2], _padding(width)), columns[0].dtype)
-    return np.concatenate([*columns, filling], axis=2)
-
-
 def column_masks(
     kept: NDArray[np.uint8] | None, scale: float, first: int, second: int, rest: int
 ) -> Masks | None:
     """The masks of a block of columns masked first, one masked second, and one not masked."""
     if kept is None:
         return None
-    by_column = np.repeat([0, 1, 2], [first, second, rest + _padding(first + second + rest)])
+    by_column = np.repeat([0, 1, 2], [first, second, rest])
     scales = np.array([[0, 0, 1], [scale, 0, 1], [0, scale, 1], [scale, scale, 1]])
     return Masks(kept, scales[:, by_column])
+
+
+def _in_registers(
+    columns: tuple[Array, ...], masks: Masks | None = None
+) -> Iterator[tuple[Array, Masks | None]]:
+    """The columns side by side, in blocks that are filled up with zeros to whole registers."""
+    *shape, _ = columns[0].shape
+    width, largest = sum(block.shape[2] for block in columns), SIZES[-1]
+    for first, last in ((0, width // largest * largest), (width // largest * largest, width)):
+        if first == last:
+            continue
+        size = last - first + _padding(last - first)
+        z = _aligned((*shape, size), columns[0].dtype)
+        place = -first
+        for block in columns:
+            low, high = max(place, 0), min(place + block.shape[2], last - first)
+            if low < high:
+                z[..., low:high] = block[..., low - place : high - place]
+            place += block.shape[2]
+        z[..., last - first :] = 0
+        if masks is None:
+            yield z, None
+        else:
+            scale = np.zeros((4, size), z.dtype)
+            scale[:, : last - first] = masks.scale[:, first:last]
+            yield z, Masks(masks.kept, scale)
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An empty array that begins with a cache line."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    memory = np.empty(size + LINE, np.uint8)
+    first = -memory.ctypes.data % LINE
+    return memory[first : first + size].view(dtype).reshape(shape)
 
 
 def _doubled(masks: Masks | None, z: Array) -> tuple[NDArray[np.uint8], Array] | None:
     """The scales of each register's columns twice: for the sums below the kink and above."""
     if masks is None:
         return None
-    registers = masks.scale.astype(z.dtype).reshape(4, -1, 1, len(register(z)))
+    registers = masks.scale.reshape(4, -1, 1, len(register(z)))
     return masks.kept, np.repeat(registers, 2, axis=2).reshape(4, -1)
 
 

@@ -8,7 +8,7 @@ sources are kept for every rank, and its targets read those of theirs. A hub's s
 nearest cache, and the rows of its members are fetched ahead. Sorting costs as much as
 three or four products of narrow rows, so graphs that fit into the cache are quicker the other way.
 
-The names and what they compute are those of hubs.py.
+What is computed is what hubs.py says.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from edgewise.kernels import backend
 from edgewise.kernels.backend import unsigned
-from edgewise.kernels.hubs import Array, Masks, descending, register, scales_by_channel
+from edgewise.kernels.hubs import Array, Hubs, Masks, descending, register, scales_by_channel
 from edgewise.kernels.pattern import Pattern
 from edgewise.kernels.sorted_walks import sort_links, walk_gradients, walk_products
 
@@ -39,15 +39,41 @@ class Links(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SortedHubs:
-    """One ``B`` under one pair of scores."""
+class SortedHubs(Hubs):
+    """Walked through hub by hub."""
 
     start: NDArray[np.uint64]  # where the links of each hub begin, by channel
-    parts: NDArray[np.uint64]  # [parts + 1, channels], the first hub of each part
-    sources: Links
-    targets: Links
-    target_scale: Array  # [channels, nodes, 2], factors of f below and above the kink
-    source_scale: Array  # the same of the sources
+    hub_parts: NDArray[np.uint64]  # [parts + 1, channels], the first hub of each part
+    of_sources: Links
+    of_targets: Links
+
+    @property
+    def parts(self) -> int:
+        return len(self.hub_parts) - 1
+
+    @property
+    def links(self) -> int:
+        return len(self.of_sources.value)
+
+    def _walk(
+        self, z: Array, out: Array, input_scale: Array, output_scale: Array, masks: Masks | None,
+        sources_are_inputs: bool,
+    ) -> None:  # fmt: skip
+        inputs, outputs = self.of_sources, self.of_targets
+        if not sources_are_inputs:
+            inputs, outputs = outputs, inputs
+        walk_products(self.start, self.hub_parts, *inputs[:2], *outputs[:2], input_scale,
+                      output_scale, _factors(masks, z), z, out, PREFETCH_DISTANCE,
+                      register(z))  # fmt: skip
+
+    def _walk_gradients(
+        self, source_value: Array, target_value: Array, masks: Masks | None, slope: np.floating,
+        grad_link: Array, grad_target: Array, grad_source: Array,
+    ) -> None:  # fmt: skip
+        walk_gradients(self.start, self.hub_parts, tuple(self.of_sources), tuple(self.of_targets),
+                       source_value, self.source_scale, target_value, self.target_scale,
+                       _factors(masks, source_value), slope, grad_link, grad_target, grad_source,
+                       PREFETCH_DISTANCE, register(source_value))  # fmt: skip
 
 
 def prepare_hubs(
@@ -70,52 +96,7 @@ def prepare_hubs(
                    unsigned(pattern.column), link, kept, start, tuple(sources),
                    tuple(targets))  # fmt: skip
     scales = scales_by_channel(pattern, target, source, slope)
-    return SortedHubs(start, unsigned(pattern.hub_parts), sources, targets, *scales)
-
-
-def product(hubs: SortedHubs, z: Array, masks: Masks | None = None) -> Array:
-    """``M z``, ``[channels, nodes, width]``."""
-    inputs, outputs = (hubs.sources, hubs.source_scale), (hubs.targets, hubs.target_scale)
-    return _product(hubs, z, inputs, outputs, masks)
-
-
-def transposed_product(hubs: SortedHubs, z: Array, masks: Masks | None = None) -> Array:
-    """``M^T z``, ``[channels, nodes, width]``."""
-    # Targets cross the kink downwards: they are above it before, and below it after.
-    target, source = (
-        np.ascontiguousarray(scale[..., ::-1]) for scale in (hubs.target_scale, hubs.source_scale)
-    )
-    return _product(hubs, z, (hubs.targets, target), (hubs.sources, source), masks)
-
-
-def _product(
-    hubs: SortedHubs,
-    z: Array,
-    inputs: tuple[Links, Array],
-    outputs: tuple[Links, Array],
-    masks: Masks | None,
-) -> Array:
-    out = np.empty((len(hubs.parts) - 1, *z.shape), z.dtype)
-    with backend.running:
-        walk_products(hubs.start, hubs.parts, *inputs[0][:2], *outputs[0][:2], inputs[1],
-                      outputs[1], _factors(masks, z), z, out, PREFETCH_DISTANCE,
-                      register(z))  # fmt: skip
-    return out[0] if len(out) == 1 else out.sum(0)
-
-
-def gradients(
-    hubs: SortedHubs, source_value: Array, target_value: Array, slope: float, masks: Masks | None
-) -> tuple[Array, Array, Array]:
-    """Of the sum of ``M_ij (target_value_i . source_value_j)``: for links, targets and sources."""
-    grad_link = np.zeros_like(hubs.sources.value)
-    shape, dtype = source_value.shape[:2], source_value.dtype
-    grad_target, grad_source = np.zeros((2, len(hubs.parts) - 1, *shape), dtype)
-    with backend.running:
-        walk_gradients(hubs.start, hubs.parts, tuple(hubs.sources), tuple(hubs.targets),
-                       source_value, hubs.source_scale, target_value, hubs.target_scale,
-                       _factors(masks, source_value), dtype.type(slope), grad_link, grad_target,
-                       grad_source, PREFETCH_DISTANCE, register(source_value))  # fmt: skip
-    return grad_link, grad_target.sum(0), grad_source.sum(0)
+    return SortedHubs(*scales, start, unsigned(pattern.hub_parts), sources, targets)
 
 
 def _factors(masks: Masks | None, z: Array) -> Array:

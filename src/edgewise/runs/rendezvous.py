@@ -224,7 +224,6 @@ def _started(workers: int, threads: int) -> Iterator[Rendezvous]:
         **os.environ,
         "PYTHONPATH": os.pathsep.join(paths),
         **{name: str(threads) for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")},
-        "OMP_WAIT_POLICY": "PASSIVE",
     }
     children: list[subprocess.Popen[bytes]] = []
     with tempfile.TemporaryDirectory(prefix="edgewise-") as folder:
