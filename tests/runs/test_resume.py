@@ -154,14 +154,16 @@ def train_slowly(folder, told):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["nodes", "edges", "molecules", "graphs"])
+@pytest.mark.parametrize("kind", ["nodes", "sampled nodes", "edges", "molecules", "graphs"])
 def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(kind, request, tmp_path):
     places = {"molecules": "molecule_file", "graphs": "graph_tables"}
     data = str(request.getfixturevalue(places.get(kind, "graph_folder")))
     settings = {**SETTINGS, "layer": "attention", "ensemble": 2, "dropout": 0.3}
-    settings |= {"edges": {**EDGES, "label_messages": True}, "graphs": {"target": "shape"}}.get(
-        kind, {}
-    )
+    settings |= {
+        "edges": {**EDGES, "label_messages": True},
+        "graphs": {"target": "shape"},
+        "sampled nodes": {"layer": "conv", "neighbors": "3,2", "batch_size": 8},
+    }.get(kind, {})
     whole = runs.train(data, tmp_path / "whole", **settings)
     source = find_source([data])
     _, resolved = resolve(source, "default", settings)
