@@ -2,11 +2,11 @@
 
     python benchmarks/large_graph.py --work FOLDER --edges 1000000 10000000 100000000
 
-Synthetic directed graphs of `importing.py`: a tenth as many nodes as edges, 32 features, 3 channels,
-targets with hubs. **import**: Parquet tables into a graph store. **sums**: the degrees and the sums
+Synthetic directed graphs of `importing.py`: a tenth as many nodes as edges, 32 features, 3
+channels, targets with hubs. **import**: Parquet tables into a graph store. **sums**: the degrees and the sums
 of channels of the whole graph, once for a store that is trained on. **training**: 2,000 sampled
-steps of 1,024 nodes with fan-outs 10 and 5 through two row-normalised convolutions 32 wide, batch by
-batch as `edgewise train --neighbors` makes them; the label is the sign of a feature, the loss that
+steps of 1,024 nodes with fan-outs 10 and 5 through two row-normalised convolutions 32 wide, made
+as `edgewise train --neighbors` makes them; the label is the sign of a feature, the loss that
 of the first and the last 50 steps. **prediction**: all nodes, exactly, in blocks.
 
 Every phase of every size is a process of its own with one thread, and a line of
@@ -62,7 +62,9 @@ def imported(folder: Path) -> dict:
 
     tables, out = folder / "tables", folder / "graph"
     return measured(
-        lambda: {"edges": ew.import_graph(tables, out, target="y", duplicates="sum").graph.num_edges}
+        lambda: {
+            "edges": ew.import_graph(tables, out, target="y", duplicates="sum").graph.num_edges
+        }
     )
 
 
@@ -128,7 +130,12 @@ def trained(folder: Path, steps: int = STEPS) -> dict:
             for nodes, batch in data.training_batches(seeds, BATCH):
                 step(nodes, batch)
         shown = [round(statistics.mean(part), 3) for part in (losses[:50], losses[-50:])]
-        return {"edges": graph.num_edges, "steps": len(losses), "sampled edges": pairs, "loss": shown}
+        return {
+            "edges": graph.num_edges,
+            "steps": len(losses),
+            "sampled edges": pairs,
+            "loss": shown,
+        }
 
     found = measured(work)
     save_file(model.state_dict(), folder / "model.safetensors")

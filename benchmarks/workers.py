@@ -11,9 +11,9 @@ included, and of the training steps alone:
   step) of a synthetic graph of a million edges (`edgewise.data.synthetic`), and of PubMed.
 
 Each way in a process of its own, by turns, twice; the fastest of its epochs after the first, which
-other work of the machine disturbed least. One worker makes its sampled batches by a second thread, so there is a third way: one worker that has
-one processor alone. Fetches the data sets if they are not at hand, and writes what was measured to
-benchmarks/results/workers.json.
+other work of the machine disturbed least. One worker makes its sampled batches by a second thread,
+so there is a third way: one worker that has one processor alone. Fetches the data sets if they are
+not at hand, and writes what was measured to benchmarks/results/workers.json.
 """
 
 import argparse
@@ -94,9 +94,7 @@ def compared(name: str) -> dict[str, object]:
             rows, *some = measured(name, way)
             whole += some[0]
             steps += some[1]
-    rates = {
-        way: [rows / min(seconds) for seconds in both] for way, both in found.items()
-    }
+    rates = {way: [rows / min(seconds) for seconds in both] for way, both in found.items()}
     *others, two = rates.values()
     return {
         "rows": rows,

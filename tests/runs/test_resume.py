@@ -34,8 +34,14 @@ from edgewise.units.base import resolve
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
-    [{}, {"neighbors": "3,2", "batch_size": 8}, {**EDGES, "label_messages": True}, LINKS],
-    ids=["nodes", "sampled nodes", "edges", "links"],
+    [
+        {},
+        {"neighbors": "3,2", "batch_size": 8},
+        {**EDGES, "label_messages": True},
+        {**EDGES, "label_messages": True, "neighbors": "3,2", "batch_size": 8},
+        LINKS,
+    ],
+    ids=["nodes", "sampled nodes", "edges", "sampled edges", "links"],
 )
 def test_a_run_that_is_stopped_keeps_the_best_so_far_and_can_go_on(graph_folder, tmp_path, more):
     settings = {**SETTINGS, **more}

@@ -71,9 +71,7 @@ def test_a_storage_in_postgresql_is_shared_by_processes(tmp_path):
     if url is None:
         pytest.skip("EDGEWISE_POSTGRESQL names no data base of PostgreSQL to write to")
     write_tables(tmp_path / "data")
-    both = [
-        forking().Process(target=take_part, args=(tmp_path, out, 0, url)) for out in ("a", "b")
-    ]
+    both = [forking().Process(target=take_part, args=(tmp_path, out, 0, url)) for out in ("a", "b")]
     for process in both:
         process.start()
     for process in both:
