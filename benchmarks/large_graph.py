@@ -3,11 +3,11 @@
     python benchmarks/large_graph.py --work FOLDER --edges 1000000 10000000 100000000
 
 Synthetic directed graphs of `importing.py`: a tenth as many nodes as edges, 32 features, 3
-channels, targets with hubs. **import**: Parquet tables into a graph store. **sums**: the degrees and the sums
-of channels of the whole graph, once for a store that is trained on. **training**: 2,000 sampled
-steps of 1,024 nodes with fan-outs 10 and 5 through two row-normalised convolutions 32 wide, made
-as `edgewise train --neighbors` makes them; the label is the sign of a feature, the loss that
-of the first and the last 50 steps. **prediction**: all nodes, exactly, in blocks.
+channels, targets with hubs. **import**: Parquet tables into a graph store. **sums**: the degrees
+and the sums of channels of the whole graph, once for a store that is trained on. **training**:
+2,000 sampled steps of 1,024 nodes with fan-outs 10 and 5 through two row-normalised convolutions 32
+wide, made as `edgewise train --neighbors` makes them; the label is the sign of a feature, the loss
+that of the first and the last 50 steps. **prediction**: all nodes, exactly, in blocks.
 
 Every phase of every size is a process of its own with one thread, and a line of
 benchmarks/results/large_graph.jsonl; what is there already is not measured again, so that a run

@@ -7,8 +7,8 @@ A step takes, in bytes and in seconds of one thread,
 
 for a batch with :math:`x` numbers as node features, :math:`n` nodes and :math:`m` edges of
 :math:`p` channels (direction encoded), through layers that are :math:`w` wide, added up, with
-:math:`\theta` parameters. No factor is below 0; they were fitted to measurements, for each layer and
-normalisation, by ``benchmarks/expected_cost.py``.
+:math:`\theta` parameters. No factor is below 0; they were fitted to measurements, for each layer
+and normalisation, by ``benchmarks/expected_cost.py``.
 """
 
 from contextlib import suppress
