@@ -34,8 +34,14 @@ from edgewise.units.base import resolve
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
-    [{}, {"neighbors": "3,2", "batch_size": 8}, {**EDGES, "label_messages": True}, LINKS],
-    ids=["nodes", "sampled nodes", "edges", "links"],
+    [
+        {},
+        {"neighbors": "3,2", "batch_size": 8},
+        {**EDGES, "label_messages": True},
+        {**EDGES, "label_messages": True, "neighbors": "3,2", "batch_size": 8},
+        LINKS,
+    ],
+    ids=["nodes", "sampled nodes", "edges", "sampled edges", "links"],
 )
 def test_a_run_that_is_stopped_keeps_the_best_so_far_and_can_go_on(graph_folder, tmp_path, more):
     settings = {**SETTINGS, **more}
@@ -154,14 +160,16 @@ def train_slowly(folder, told):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["nodes", "edges", "molecules", "graphs"])
+@pytest.mark.parametrize("kind", ["nodes", "sampled nodes", "edges", "molecules", "graphs"])
 def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(kind, request, tmp_path):
     places = {"molecules": "molecule_file", "graphs": "graph_tables"}
     data = str(request.getfixturevalue(places.get(kind, "graph_folder")))
     settings = {**SETTINGS, "layer": "attention", "ensemble": 2, "dropout": 0.3}
-    settings |= {"edges": {**EDGES, "label_messages": True}, "graphs": {"target": "shape"}}.get(
-        kind, {}
-    )
+    settings |= {
+        "edges": {**EDGES, "label_messages": True},
+        "graphs": {"target": "shape"},
+        "sampled nodes": {"layer": "conv", "neighbors": "3,2", "batch_size": 8},
+    }.get(kind, {})
     whole = runs.train(data, tmp_path / "whole", **settings)
     source = find_source([data])
     _, resolved = resolve(source, "default", settings)

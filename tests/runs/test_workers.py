@@ -16,6 +16,7 @@ from edgewise.core.team import WorkerLost
 from edgewise.runs import rendezvous
 
 SETTINGS = {"target": "size", "hidden": 4, "depth": 1, "batch_size": 8, "epochs": 4}
+SAMPLED = {"hidden": 4, "depth": 1, "neighbors": "3", "batch_size": 8, "epochs": 4}
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +38,13 @@ def started(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_ends_the_run_which_goes_on_with_the_same_bits(graphs, tmp_path, started):
+@pytest.mark.parametrize("kind", ["graphs", "sampled nodes"])
+def test_a_killed_worker_ends_the_run_which_goes_on_with_the_same_bits(
+    kind, graphs, graph_folder, tmp_path, started
+):
     told = []
-    whole = runs.train(graphs, tmp_path / "whole", workers=2, tell=told.append, **SETTINGS)
+    data, settings = (graphs, SETTINGS) if kind == "graphs" else (str(graph_folder), SAMPLED)
+    whole = runs.train(data, tmp_path / "whole", workers=2, tell=told.append, **settings)
     assert len(told) == len({*told}) > 1  # by one process alone
     assert [child.returncode in (0, rendezvous.LOST) for child in started] == [True]
 
@@ -48,7 +53,7 @@ def test_a_killed_worker_ends_the_run_which_goes_on_with_the_same_bits(graphs, t
             started[-1].kill()
 
     with pytest.raises(WorkerLost, match=r"worker 1 was killed \(SIGKILL\); continue with .*run$"):
-        runs.train(graphs, tmp_path / "run", workers=2, on_epoch=kill, **SETTINGS)
+        runs.train(data, tmp_path / "run", workers=2, on_epoch=kill, **settings)
     assert all(child.returncode is not None for child in started)
     with pytest.raises(EdgewiseError, match=r"started with 2 worker\(s\).*not 3"):
         runs.resume(tmp_path / "run", workers=3)
@@ -123,7 +128,7 @@ def test_processors_are_shared_by_the_workers_of_a_machine(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_worker_ends_with_the_process_that_started_it(graphs, tmp_path):
+def test_a_worker_ends_with_the_process_that_started_it_and_both_can_go_on(graphs, tmp_path):
     program = (
         "import os, signal, sys, edgewise as ew\n"
         "from edgewise.runs import rendezvous\n"
@@ -142,6 +147,9 @@ def test_a_worker_ends_with_the_process_that_started_it(graphs, tmp_path):
     assert done.returncode == -signal.SIGKILL, done.stderr
     pid = int(done.stdout)
     assert _ends(pid)
+    run = runs.resume(tmp_path / "run")
+    whole = runs.train(graphs, tmp_path / "whole", workers=2, **{**SETTINGS, "epochs": 9})
+    assert files_of(run.folder) == files_of(whole.folder)
 
 
 def _ends(pid):

@@ -52,7 +52,7 @@ def slow_choice(problem):
     for epochs in portfolio.RUNGS:
         scores = {}
         for name in left:
-            fitting = Fitting(make_trainer(portfolio._in_regime(problem, name)))
+            fitting = Fitting(make_trainer(portfolio.regimes_of(problem)[name]))
             history = [fitting.step() for _ in range(epochs)]
             scores[name] = max(epoch.validation_score for epoch in history)
         left = sorted(left, key=lambda name: -scores[name])[: (len(left) + 1) // 2]

@@ -23,6 +23,7 @@ def check(
     from edgewise.data.molecule_tables import write_invalid
     from edgewise.data.sources import find_source
     from edgewise.runs.folder import check_not_own
+    from edgewise.training.expected_cost import expected_cost
     from edgewise.units.base import resolve
 
     choice = chosen(preset, config, settings)
@@ -42,6 +43,9 @@ def check(
     for notice in opened.notices:
         say(f"notice: {notice}")
     say(f"{problem.task}; {problem.split}")
+    cost = expected_cost(problem)
+    if cost is not None:
+        say(str(cost))
     if opened.invalid and invalid_file is not None:
         write_invalid(invalid_file, opened.invalid)
         say(f"wrote {invalid_file}")

@@ -127,7 +127,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
 }
-# Where neighbours are sampled: one step is some nodes, not the whole graph.
+# Where neighbours are sampled: one step is some nodes or edges, not the whole graph.
 _SAMPLED: dict[str, dict[str, dict[str, Any]]] = {
     "node": {
         "default": {
@@ -139,7 +139,12 @@ _SAMPLED: dict[str, dict[str, dict[str, Any]]] = {
         },
         "fast": {"batch_size": 1024},
         "paper": {"batch_size": 1024},
-    }
+    },
+    "edge": {
+        "default": {**_EDGES, "batch_size": 1024},
+        "fast": {**_EDGES, "batch_size": 1024},
+        "paper": {"head": "linear", "batch_size": 1024},
+    },
 }
 # Where another layer is asked for than the preset's own.
 _OTHER_LAYERS = {

@@ -18,6 +18,9 @@ _ENCODED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "directed": lambda there, back: torch.cat([there, back, there + back], dim=1),
     "sum": torch.add,
     "max": torch.maximum,
+    # Where each edge is a pair of its own, one of the two is zero.
+    "parallel": lambda there, back: torch.cat([there, back, there + back], dim=1),
+    "parallel_both_ways": torch.add,
 }
 
 
@@ -62,7 +65,7 @@ class SampledEdges(Edges):
     Args:
         hops: The first belongs to the last layer.
         nodes: The number of each node of the batch in the whole graph.
-        sums: Of the whole graph.
+        sums: Of the whole graph, for layers that divide by them.
         direction: How direction becomes channels; empty: not said yet.
     """
 
@@ -70,7 +73,7 @@ class SampledEdges(Edges):
         self,
         hops: Sequence[Hop],
         nodes: Int[np.ndarray, " nodes"],
-        sums: WholeSums,
+        sums: WholeSums | None = None,
         direction: str = "",
     ) -> None:
         self.hops, self.nodes, self.sums, self.direction = tuple(hops), nodes, sums, direction
@@ -93,6 +96,7 @@ class SampledEdges(Edges):
         return SampledEdges(self.hops, self.nodes, self.sums, direction)
 
     def entering_sums(self) -> Float[Tensor, "nodes width"]:
+        assert self.sums is not None
         return self.sums.entering(self.direction, self.nodes).to(self.edge_attr)
 
     def of_layer(self, number: int, layers: int) -> "SampledLayer":

@@ -15,6 +15,7 @@ from numba import prange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from edgewise.core.team import Team
 from edgewise.kernels import backend
 from edgewise.kernels.backend import FAST_MATH, jit
 from edgewise.kernels.colours import Groups
@@ -29,8 +30,10 @@ _CHUNK = np.uint64(
 
 
 def moments(x: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and (biased) variance of the columns."""
+    """Mean and (biased) variance of the columns; zeros where there are no rows."""
     x = x.detach().contiguous()
+    if not len(x):
+        return x.new_zeros(x.size(1)), x.new_zeros(x.size(1))
     mean, spread = x.new_empty(1, x.size(1)), x.new_empty(1, x.size(1))
     with backend.running:
         _moments(x.numpy(), count.numpy(), float(count.sum()), mean.numpy(), spread.numpy(),
@@ -38,28 +41,44 @@ def moments(x: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     return mean[0], spread[0]
 
 
+def pooled_moments(
+    rows: float, mean: Tensor, variance: Tensor, team: Team
+) -> tuple[float, Tensor, Tensor]:
+    """The number of rows of all processes, their mean, and their variance, of each column."""
+    if team.alone:
+        return rows, mean, variance
+    every = team.stacked(torch.cat([mean, variance, mean.new_tensor([rows])]))
+    counts, (means, variances) = every[:, -1:], every[:, :-1].chunk(2, dim=1)
+    total = counts.sum()
+    mean = (counts * means).sum(0) / total
+    # Around the common mean, so that nothing large is subtracted.
+    squares = counts * (variances + (means - mean).square())
+    return float(total), mean, squares.sum(0) / total
+
+
 class NormAndAdd(torch.autograd.Function):
     """Normalise by moments, activate and add what came before.
 
-    ``batch`` says whether the moments are those of ``x`` itself, so that the gradient goes through
-    them.
+    ``rows`` says over how many rows the moments were taken, those of the other processes of a team
+    included, so that the gradient goes through them; 0: they are given.
     """
 
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, count: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor,
-        bias: Tensor, before: Tensor | None, parent: Any, children: Any, relu: bool, batch: bool,
+        bias: Tensor, before: Tensor | None, parent: Any, children: Any, relu: bool, rows: float,
+        team: Team,
     ) -> Tensor:  # fmt: skip
         x = x.detach().contiguous()
         scale = weight.detach() * inverse
         shift = bias.detach() - mean * scale
         out = torch.empty_like(x)
-        rows = (x if before is None else before.detach().contiguous()).numpy()
+        added = (x if before is None else before.detach().contiguous()).numpy()
         with backend.running:
-            _scale_and_add(x.numpy(), scale[None].numpy(), shift[None].numpy(), rows, parent,
+            _scale_and_add(x.numpy(), scale[None].numpy(), shift[None].numpy(), added, parent,
                            before is not None, relu, out.numpy(), lanes_of(x))  # fmt: skip
         ctx.save_for_backward(x, count, mean, inverse, scale, shift)
-        ctx.children, ctx.relu, ctx.batch = children, relu, batch
+        ctx.children, ctx.relu, ctx.rows, ctx.team = children, relu, rows, team
         return out
 
     @staticmethod
@@ -73,38 +92,45 @@ class NormAndAdd(torch.autograd.Function):
             _gradient_sums(grad.numpy(), x.numpy(), scale[None].numpy(), shift[None].numpy(),
                            mean[None].numpy(), ctx.relu, total[None].numpy(),
                            product[None].numpy(), lanes)  # fmt: skip
-            share = (scale / float(count.sum())) if ctx.batch else torch.zeros_like(scale)
-            slope = share * inverse.square() * product
+        constant, slope = torch.zeros_like(scale), torch.zeros_like(scale)
+        if ctx.rows:
+            # In the form of edgewise.nn.batch_norm, which another process may compute by.
+            of_weight, of_bias = ctx.team.summed(torch.stack([product * inverse, total]))
+            share = scale / ctx.rows
+            slope = share * inverse * of_weight
+            constant = mean * slope - share * of_bias
+        with backend.running:
             _gradient(grad.numpy(), x.numpy(), count.numpy(), scale[None].numpy(),
-                      shift[None].numpy(), (mean * slope - share * total)[None].numpy(),
-                      slope[None].numpy(), ctx.relu, grad_x.numpy(), lanes)  # fmt: skip
+                      shift[None].numpy(), constant[None].numpy(), slope[None].numpy(), ctx.relu,
+                      grad_x.numpy(), lanes)  # fmt: skip
         before = None
         if ctx.needs_input_grad[6]:
             before = grad if children is None else summed_rows(children, grad)
-        return (grad_x, None, None, None, product * inverse, total, before, *(None,) * 4)
+        return (grad_x, None, None, None, product * inverse, total, before, *(None,) * 5)
 
 
 def norm_and_add(
     x: Tensor, count: Tensor, norm: torch.nn.BatchNorm1d, *, relu: bool, before: Tensor | None,
-    parent: Any, children: Groups | None, training: bool,
+    parent: Any, children: Groups | None, training: bool, team: Team,
 ) -> Tensor:  # fmt: skip
     """``before[parent] + relu(norm(x))``, or without one or the other."""
-    rows = float(count.sum())
-    batch = training and rows >= 2
     assert norm.running_mean is not None
     assert norm.running_var is not None
     assert norm.num_batches_tracked is not None
-    if batch:
-        mean, variance = moments(x, count)
+    rows, mean, variance = 0.0, norm.running_mean, norm.running_var
+    if training:
+        rows, *found = pooled_moments(float(count.sum()), *moments(x, count), team)
+    if rows >= 2:
+        mean, variance = found
         with torch.no_grad():
             norm.num_batches_tracked.add_(1)
             norm.running_mean.lerp_(mean, norm.momentum or 0.0)
             norm.running_var.lerp_(variance * (rows / (rows - 1)), norm.momentum or 0.0)
     else:
-        mean, variance = norm.running_mean.clone(), norm.running_var
+        rows, mean = 0.0, mean.clone()
     inverse = (variance + norm.eps).rsqrt()
     out: Tensor = NormAndAdd.apply(
-        x, count, mean, inverse, norm.weight, norm.bias, before, parent, children, relu, batch
+        x, count, mean, inverse, norm.weight, norm.bias, before, parent, children, relu, rows, team
     )
     return out
 

@@ -143,7 +143,7 @@ def _search(values, first, last, value):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _draw(low_key, high_key, node, number, below):  # type: ignore[no-untyped-def]
+def draw_below(low_key, high_key, node, number, below):  # type: ignore[no-untyped-def]
     """A number from 0 to ``below``, the same for the same key, node and number of the draw."""
     word = mix(np.uint32(mix(np.uint32(np.uint32(node) ^ low_key)) + high_key))
     word = mix(np.uint32(mix(np.uint32(word + np.uint32(number))) ^ high_key))
@@ -173,7 +173,7 @@ def _sample(  # type: ignore[no-untyped-def]
                 if j != i:
                     # Each with the probability that fills what is left of the sample.
                     left = wanted - (filled - first)
-                    if _draw(low_key, high_key, i, seen, count - seen) < left:
+                    if draw_below(low_key, high_key, i, seen, count - seen) < left:
                         neighbor[filled] = j
                         leaving[filled] = a if leaves else -1
                         entering[filled] = in_edge[b] if enters else -1
@@ -183,7 +183,7 @@ def _sample(  # type: ignore[no-untyped-def]
         else:
             number, leave = 0, a_end - a
             while filled - first < wanted:
-                place = _draw(low_key, high_key, i, number, leave + b_end - b)
+                place = draw_below(low_key, high_key, i, number, leave + b_end - b)
                 number += 1
                 if place < leave:
                     j, out = np.int64(target[a + place]), a + place

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 
 from edgewise.core.team import ALONE, Team
+from edgewise.kernels.batch_norm import pooled_moments
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -30,15 +31,9 @@ class BatchNorm(nn.BatchNorm1d):
             x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
         )
 
-    def together(self, x: Tensor, times: Tensor | None = None) -> Tensor:
-        """Normalise by the rows of all processes.
-
-        Args:
-            x: The rows of this one.
-            times: How often each of them occurs; once, if nothing is said.
-        """
-        weight = None if times is None else times.to(x.dtype).unsqueeze(1)
-        count, mean, variance = _statistics(x.detach(), weight, self.team)
+    def together(self, x: Tensor) -> Tensor:
+        """Normalise by the rows of all processes, of which these are those of this one."""
+        count, mean, variance = _statistics(x.detach(), self.team)
         if count < 2:
             return self._as_learnt(x)
         assert self.running_mean is not None
@@ -49,33 +44,18 @@ class BatchNorm(nn.BatchNorm1d):
             self.num_batches_tracked.add_(1)
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
-        statistics = (mean, variance, count, weight)
         found: Tensor = _Normalized.apply(
-            x, self.weight, self.bias, *statistics, self.eps, self.team
+            x, self.weight, self.bias, mean, variance, count, self.eps, self.team
         )
         return found
 
 
-def _statistics(x: Tensor, times: Tensor | None, team: Team) -> tuple[float, Tensor, Tensor]:
+def _statistics(x: Tensor, team: Team) -> tuple[float, Tensor, Tensor]:
     """How many rows all processes have, their mean, and their variance, of each column."""
-    width = x.size(1)
-    own = x.new_zeros(2 * width + 1)
-    if len(x) and times is None:
+    variance = mean = x.new_zeros(x.size(1))
+    if len(x):
         variance, mean = torch.var_mean(x, dim=0, correction=0)
-        own = torch.cat([mean, variance, x.new_tensor([len(x)])])
-    elif len(x) and times is not None:
-        rows = times.sum()
-        mean = (times * x).sum(0) / rows
-        variance = (times * (x - mean).square()).sum(0) / rows
-        own = torch.cat([mean, variance, rows.view(1)])
-    every = team.stacked(own)
-    counts = every[:, -1:]
-    total = counts.sum()
-    means, variances = every[:, :width], every[:, width:-1]
-    mean = (counts * means).sum(0) / total
-    # Around the common mean, so that nothing large is subtracted.
-    squares = counts * (variances + (means - mean).square())
-    return float(total), mean, squares.sum(0) / total
+    return pooled_moments(float(len(x)), mean, variance, team)
 
 
 class _Normalized(torch.autograd.Function):
@@ -90,12 +70,13 @@ class _Normalized(torch.autograd.Function):
         mean: Tensor,
         variance: Tensor,
         count: float,
-        times: Tensor | None,
         eps: float,
         team: Team,
     ) -> Tensor:
         ctx.save_for_backward(x, weight, mean, variance)
-        ctx.count, ctx.times, ctx.eps, ctx.team = count, times, eps, team
+        ctx.count, ctx.eps, ctx.team = count, eps, team
+        if not len(x):
+            return x.clone()
         return batch_norm(x, mean, variance, weight, bias, eps=eps)
 
     @staticmethod
@@ -104,12 +85,13 @@ class _Normalized(torch.autograd.Function):
         x, weight, mean, variance = ctx.saved_tensors
         inverse = (variance + ctx.eps).rsqrt()
         # As if the statistics were given; what goes through them follows.
-        grad_x, grad_weight, grad_bias = torch.ops.aten.native_batch_norm_backward(
-            grad, x, weight, mean, variance, None, None, False, ctx.eps, [True, True, True]
-        )
+        grad_x, grad_weight, grad_bias = grad, torch.zeros_like(weight), torch.zeros_like(weight)
+        if len(x):  # torch divides by their number
+            grad_x, grad_weight, grad_bias = torch.ops.aten.native_batch_norm_backward(
+                grad, x, weight, mean, variance, None, None, False, ctx.eps, [True, True, True]
+            )
         of_weight, of_bias = ctx.team.summed(torch.stack([grad_weight, grad_bias])) / ctx.count
         scale = weight * inverse
         slope = -scale * inverse * of_weight
-        through = torch.addcmul(-scale * of_bias - slope * mean, x, slope)
-        grad_x += through if ctx.times is None else through * ctx.times
-        return grad_x, grad_weight, grad_bias, None, None, None, None, None, None
+        grad_x = grad_x + torch.addcmul(-scale * of_bias - slope * mean, x, slope)
+        return grad_x, grad_weight, grad_bias, None, None, None, None, None

@@ -71,8 +71,10 @@ def _updated(
 ) -> Tensor:  # fmt: skip
     """Norm, activation and residual, as :meth:`Block.forward` has them."""
     adds = {"before": before, "parent": parent, "children": children}
-    if isinstance(norm, BatchNorm) and norm.team.alone and block.activation == "relu":
-        return norm_and_add(x, count, norm, relu=True, training=block.training, **adds)
+    if isinstance(norm, BatchNorm) and block.activation == "relu":
+        return norm_and_add(
+            x, count, norm, relu=True, training=block.training, team=norm.team, **adds
+        )
     x = _normed(norm, x, count, training=block.training)
     x = ACTIVATIONS[block.activation](x) if block.activation else x
     if before is None:
@@ -91,9 +93,9 @@ def _fed_forward(modules: nn.Module, x: Tensor, count: Tensor) -> Tensor:
 
 def _normed(norm: nn.Module | None, x: Tensor, count: Tensor, *, training: bool) -> Tensor:
     """A module that treats rows alike, or counts them as often as they occur."""
-    if isinstance(norm, BatchNorm) and training and not norm.team.alone:
-        return norm.together(x, count)
     if isinstance(norm, BatchNorm):
         nothing: Any = {"before": None, "parent": _NOWHERE, "children": None}
-        return norm_and_add(x, count, norm, relu=False, training=training, **nothing)
+        return norm_and_add(
+            x, count, norm, relu=False, training=training, team=norm.team, **nothing
+        )
     return x if norm is None else norm(x)

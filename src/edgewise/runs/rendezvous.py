@@ -23,6 +23,7 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.core.team import ALONE, Team, WorkerLost
 from edgewise.core.torchrun import Place, launched
 from edgewise.kernels.backend import num_threads, set_num_threads
+from edgewise.kernels.shared_memory import SharedMemory, make_shared_file
 
 TIMEOUT = timedelta(minutes=30)  # for an answer of a process that neither ends nor goes on
 LOST = 3  # exit code of a worker whose team is gone
@@ -99,13 +100,35 @@ class Rendezvous:
                     world_size=workers,
                     timeout=TIMEOUT,
                 )
+            exchange = self._shared_memory(number) if device.type == "cpu" else None
         except RuntimeError as error:
             raise self._why() from error
         try:
-            yield Team(self.place.rank, workers, device, lambda: self._why())
+            yield Team(self.place.rank, workers, device, self._why, exchange)
         finally:
             with suppress(RuntimeError):
                 dist.destroy_process_group()
+
+    def _shared_memory(self, number: int) -> SharedMemory | None:
+        """Memory that all processes share; None where they are on several machines."""
+        place, key = self.place, f"memory/{number}"
+        if place.local_workers < place.workers:
+            return None
+        path = make_shared_file(place.workers) if place.rank == 0 else None
+        if place.rank == 0:
+            self.store.set(key, str(path or ""))
+        found, named = None, self.store.get(key).decode()
+        with suppress(OSError):
+            found = SharedMemory(
+                *(Path(named), place.rank, place.workers, self._check_others),
+                patience=TIMEOUT.total_seconds(),
+            )
+        missed = torch.tensor([found is None])
+        dist.all_reduce(missed, dist.ReduceOp.MAX)
+        if path is not None:
+            with suppress(OSError):  # where a file that is mapped cannot be deleted
+                path.unlink()
+        return None if bool(missed) else found
 
     def _check_others(self) -> None:
         found = self._cause() if self.place.rank == 0 else None

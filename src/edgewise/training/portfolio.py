@@ -39,10 +39,9 @@ def decided(
     Raises:
         EdgewiseError: If it was stopped, or if no regime can be trained.
     """
-    regimes = PORTFOLIO.get(problem.unit.name, {})
-    if problem.settings.model.regime != "auto" or not regimes:
+    every = regimes_of(problem)
+    if len(every) == 1:
         return problem
-    every = {name: _in_regime(problem, name) for name in regimes}
     if not len(problem.split.validation):
         name = next(iter(every))
         tell(f"regime {name}: there are no validation rows to choose by")
@@ -70,9 +69,13 @@ def decided(
     return every[best]
 
 
-def _in_regime(problem: Problem, name: str) -> Problem:
-    settings = PORTFOLIO[problem.unit.name][name]
-    return replace(problem, settings=problem.settings.changed(**settings, regime=name))
+def regimes_of(problem: Problem) -> dict[str, Problem]:
+    """The problem in each regime that it may be trained in: in one, where that is decided."""
+    named, regimes = problem.settings.model.regime, PORTFOLIO.get(problem.unit.name, {})
+    if named != "auto" or not regimes:
+        return {named: problem}
+    settings = {name: problem.settings.changed(**own, regime=name) for name, own in regimes.items()}
+    return {name: replace(problem, settings=one) for name, one in settings.items()}
 
 
 def _validated(fitting: Fitting, epochs: int, stop: Callable[[], bool]) -> float:

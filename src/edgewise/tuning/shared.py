@@ -26,6 +26,7 @@ from edgewise.tuning.trials import Trial, as_trial
 BEAT = 15.0  # seconds between two signs of life of a trial
 LOST = 90.0  # seconds without one, after which its process is taken for dead
 _PAUSE = 1.0  # seconds between two looks at what the others do
+_ATTEMPTS = 3  # to open a data base beside others
 _RETRIES = 2  # of settings whose processes were lost, perhaps because of them
 _SURPLUS = "others had begun the last trials"
 
@@ -34,21 +35,8 @@ class SharedSearch(Search):
     """One process of a search whose study lies in ``storage``."""
 
     def open_study(self) -> optuna.Study:
-        name = f"edgewise {_digest(self.folder)}"
-        direction = "minimize" if self.task.lower_is_better else "maximize"
         try:
-            storage = _storage(self.storage)
-            try:
-                study = optuna.create_study(
-                    storage=storage,
-                    study_name=name,
-                    direction=direction,  # type: ignore[arg-type]
-                )
-            except DuplicatedStudyError:
-                study = optuna.load_study(study_name=name, storage=storage)
-            else:  # begun by this process alone; the preset comes first
-                base = self.base.flat()
-                study.enqueue_trial({s.name: base[s.name] for s in self.space})
+            study = self._opened_study()
         except Exception as error:  # whatever Optuna or a data base stumbles over
             place = re.sub(r"://[^@/]*@", "://***@", self.storage)
             raise EdgewiseError(
@@ -56,6 +44,23 @@ class SharedSearch(Search):
                 "that Optuna understands, with its driver installed"
             ) from error
         study.pruner = pruner_of(self.base)
+        return study
+
+    def _opened_study(self) -> optuna.Study:
+        name = f"edgewise {_digest(self.folder)}"
+        direction = "minimize" if self.task.lower_is_better else "maximize"
+        storage = _storage(self.storage)
+        try:
+            study = optuna.create_study(
+                storage=storage,
+                study_name=name,
+                direction=direction,  # type: ignore[arg-type]
+            )
+        except DuplicatedStudyError:
+            return optuna.load_study(study_name=name, storage=storage)
+        # Begun by this process alone; the preset comes first.
+        base = self.base.flat()
+        study.enqueue_trial({s.name: base[s.name] for s in self.space})
         return study
 
     def run_trial(self, on_epoch: OnEpoch, stop: Callable[[], bool], trials: int) -> Trial | None:
@@ -131,8 +136,19 @@ def _last_sign(trial: FrozenTrial) -> float:
 def _storage(place: str) -> BaseStorage:
     scheme, mark, rest = place.partition("://")
     if mark and scheme != "journal":
-        return RDBStorage(place, engine_kwargs={"pool_pre_ping": True})
+        return _data_base(place)
     return JournalStorage(JournalFileBackend(rest if mark else place))
+
+
+def _data_base(url: str) -> RDBStorage:
+    """A storage whose tables may be made by several processes at the same moment."""
+    from sqlalchemy.exc import IntegrityError, ProgrammingError
+
+    for _ in range(_ATTEMPTS):
+        with suppress(IntegrityError, ProgrammingError):  # another process was first
+            return RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
+        time.sleep(_PAUSE)
+    return RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
 
 
 def _digest(folder: Path) -> str:

@@ -43,6 +43,7 @@ from edgewise.units.edge_tables import (
     table_ends,
     time_notes,
 )
+from edgewise.units.fan_outs import refuse_undivided
 from edgewise.units.pair_network import pair_network
 
 _LABEL_NAMES = ("label", "class", "y")
@@ -54,7 +55,7 @@ class EdgeUnit(Unit):
     name, plural, estimator = "edge", "edges", "Edge"
     settings = frozenset(
         {"head", "batch_size", "time_column", "label_messages", "label_columns", "ports"}
-        | {"incident_means"}
+        | {"incident_means", "neighbors"}
     )
     not_searched = frozenset({"layer", "batch_size"})  # edge states, of a whole graph
     id_column, error_view = "row", "edges"
@@ -84,6 +85,9 @@ class EdgeUnit(Unit):
         truth, split = truth[read.rows], _of_rows(split, read.rows, len(truth))
         problem = edge_problem(read, task, truth, split, settings, reader)
         return Opened(problem, (str(read.graph), *found.notes, *notes), notices=tuple(notices))
+
+    def check_divisible(self, settings: Settings) -> None:
+        refuse_undivided(settings)
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         width = query_width(channels, directed=settings.model.directed)

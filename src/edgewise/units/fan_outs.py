@@ -37,3 +37,12 @@ def fan_outs(settings: Settings) -> tuple[int, ...]:
     each = numbers if len(numbers) == model.depth else numbers * model.depth
     hops = LAYERS[model.layer].hops(model)
     return tuple(number for number in each for _ in range(hops))
+
+
+def refuse_undivided(settings: Settings) -> None:
+    """Refuse several workers where every step takes the whole graph."""
+    if not settings.training.neighbors:
+        raise EdgewiseError(
+            "a step of training takes the whole graph, so several workers have nothing to "
+            "divide; sample neighbours with --neighbors, or leave --workers out"
+        )

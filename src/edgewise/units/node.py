@@ -39,7 +39,7 @@ from edgewise.units.base import (
     known_rows,
 )
 from edgewise.units.direction import decide_direction
-from edgewise.units.fan_outs import fan_outs
+from edgewise.units.fan_outs import fan_outs, refuse_undivided
 from edgewise.units.node_notices import (
     columns_line,
     described_columns,
@@ -128,11 +128,7 @@ class NodeUnit(Unit):
         return self.settings - (frozenset() if settings.training.neighbors else {"batch_size"})
 
     def check_divisible(self, settings: Settings) -> None:
-        if not settings.training.neighbors:
-            raise EdgewiseError(
-                "a step of training takes the whole graph, so several workers have nothing to "
-                "divide; sample neighbours with --neighbors, or leave --workers out"
-            )
+        refuse_undivided(settings)
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         model = settings.model

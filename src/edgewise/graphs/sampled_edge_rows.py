@@ -1,0 +1,204 @@
+"""One graph whose edges are the rows, trained on by sampled edges around their ends."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from edgewise.core.prefetch import prefetched
+from edgewise.graphs.batch import EVERYTHING, Batch, EdgeQueries, Share
+from edgewise.graphs.edge_rows import FOLDS, EdgeRows
+from edgewise.graphs.incident import means
+from edgewise.graphs.sampled_edges import Hop, SampledEdges
+from edgewise.kernels.dropout import draw_key
+from edgewise.kernels.incident_sampling import IncidentLists, incident_sums, sample_incident
+from edgewise.kernels.sampling import Numbering
+
+
+@dataclass(frozen=True, eq=False)
+class SampledEdgeRows(EdgeRows):
+    """Edges to predict, each along some of the edges around its ends.
+
+    What carries messages, and which labels are seen, is as without sampling: with times, the edges
+    before the stretch of those that are predicted; the labels of none of a batch. What is known of
+    a node and of a pair, numbers and means, is that of all edges. Evaluation sees all edges.
+
+    Args:
+        fan_outs: How many edges of a node are drawn in each hop, that of the last layer first; -1
+            for all.
+    """
+
+    fan_outs: tuple[int, ...] = ()
+
+    def steps(self, rows: int, batch_size: int) -> int:
+        if self.time is None:
+            parts = -(-rows // batch_size)
+            return max(parts, min(FOLDS, rows) if self.labels is not None else 1)
+        known = self.known if self.known is not None else torch.ones(len(self)).bool()
+        counts = self._stretch[known].unique(return_counts=True)[1]
+        return max(1, int((-(-counts // batch_size)).sum()))
+
+    def training_batches(
+        self, rows: Tensor, batch_size: int, share: Share = EVERYTHING
+    ) -> Iterator[tuple[Tensor, Batch]]:
+        """Every row once, in an order that torch's generator draws."""
+        shuffled = rows[torch.randperm(len(rows))]
+        if self.time is None:
+            parts = list(shuffled.tensor_split(min(self.steps(len(rows), batch_size), len(rows))))
+        else:
+            stretch = self._stretch[shuffled]
+            parts = [
+                part
+                for number in stretch.unique().tolist()
+                for part in shuffled[stretch == number].split(batch_size)
+            ]
+            parts = [parts[number] for number in torch.randperm(len(parts)).tolist()]
+        # Everything is drawn here, for the thread that samples must not draw between the steps.
+        key, numbering = draw_key(), Numbering(self.graph.num_nodes)
+
+        def make(step: int) -> Batch:
+            some = parts[step]
+            return self.sampled(some, share.of(some), key + step * len(self.fan_outs), numbering)
+
+        for some, batch in zip(parts, prefetched(make, len(parts)), strict=True):
+            yield some, batch if self.device.type == "cpu" else batch.to(self.device)
+
+    def sampled(self, every: Tensor, own: Tensor, key: int, numbering: Numbering) -> Batch:
+        """A batch for some of its rows; the labels of all of them are hidden.
+
+        Args:
+            every: The rows of the batch.
+            own: Those that this process predicts.
+            key: What is drawn.
+            numbering: Of the nodes of the batch.
+        """
+        before = self._before(own)
+        seen = self._seen
+        seen[every.numpy()] = False
+        try:
+            return self._drawn(own, before, seen, key, numbering)
+        finally:
+            seen[every.numpy()] = self._known[every.numpy()]
+
+    def _drawn(
+        self, rows: Tensor, before: Any, seen: np.ndarray, key: int, numbering: Numbering
+    ) -> Batch:
+        numbering.clear()
+        ends = numbering.extend(self._ends[:, rows.numpy()].ravel())
+        hops = []
+        for number, fan_out in enumerate(self.fan_outs):
+            nodes = numbering.nodes
+            found = sample_incident(self._lists, before, nodes, fan_out, key + number)
+            near = np.repeat(np.arange(len(nodes)), np.diff(found.start))
+            # The end that is not the node itself; of a self-loop both are.
+            other = np.where(found.leaves, self._ends[1, found.edge], self._ends[0, found.edge])
+            far = numbering.extend(other)
+            attr = torch.from_numpy(self._attr(found.edge, seen))
+            leaves = torch.from_numpy(found.leaves).unsqueeze(1)
+            there, back = attr.masked_fill(leaves, 0), attr.masked_fill(~leaves, 0)
+            weight = torch.from_numpy(found.weight).to(attr.dtype)
+            pairs = torch.from_numpy(near), torch.from_numpy(far)
+            hops.append(Hop(len(nodes), len(numbering.nodes), *pairs, there, back, weight))
+        nodes = numbering.nodes
+        queries = EdgeQueries(
+            torch.from_numpy(ends.reshape(2, -1)), self._queried(rows, before, seen)
+        )
+        return Batch(self._x(nodes, before, seen), SampledEdges(hops, nodes), queries=queries)
+
+    def _attr(
+        self, edges: Int[np.ndarray, " some"], seen: Bool[np.ndarray, " edges"]
+    ) -> Float[np.ndarray, "some channels"]:
+        """The channels of edges that carry messages, with their labels where these are seen."""
+        if self.labels is None:
+            return self._channels[edges]
+        flag = seen[edges][:, None]
+        labels = np.where(flag, self._labels[edges], 0)
+        return np.hstack([self._channels[edges], flag, labels]).astype(self._channels.dtype)
+
+    def _x(self, nodes: np.ndarray, before: Any, seen: np.ndarray) -> Tensor:
+        x = self.graph.x[torch.from_numpy(nodes)]
+        if not self.incident:
+            return x
+        # Anew from all edges of a node: what is subtracted from a sum leaves its rounding behind.
+        sums = incident_sums(self._lists, before, nodes, self._channels, self._labels, seen)
+        ends = [torch.from_numpy(one) for one in sums]
+        ends = ends if self.directed else [ends[0] + ends[1]]
+        return torch.cat([x, *(means(one, self.graph.num_channels) for one in ends)], dim=1)
+
+    def _queried(self, rows: Tensor, before: Any, seen: np.ndarray) -> Tensor:
+        """The own channels of edges to predict, and the means of the others between their ends."""
+        there, back, _ = self._pairs
+        # An edge is not beside itself; a self-loop goes the other way, too.
+        sides = [(there[rows], rows), (back[rows], torch.full_like(rows, -1))]
+        own = self.graph.channels[rows]
+        hidden = own.new_zeros(len(rows), self.num_channels - self.graph.num_channels)
+        others = [
+            means(self._pair_sums(groups.numpy(), left_out.numpy(), before, seen), own.size(1))
+            for groups, left_out in sides[: 1 + self.directed]
+        ]
+        return torch.cat([own, hidden, *others], dim=1)
+
+    def _pair_sums(
+        self, groups: np.ndarray, left_out: np.ndarray, before: Any, seen: np.ndarray
+    ) -> Tensor:
+        """The sums over groups of edges, each without one edge."""
+        start, order = self._groups_of_pairs
+        counts = start[groups + 1] - start[groups]
+        query = np.repeat(np.arange(len(groups)), counts)
+        first = np.repeat(start[groups] - np.cumsum(counts) + counts, counts)
+        edges = order[first + np.arange(len(query))]
+        carries = (edges != left_out[query]) & (self._times[edges] < before)
+        edges, place = edges[carries], torch.from_numpy(query[carries])
+        parts = np.hstack([np.ones((len(edges), 1)), self._attr(edges, seen)])
+        found = torch.from_numpy(parts.astype(self._channels.dtype))
+        return found.new_zeros(len(groups), found.size(1)).index_add(0, place, found)
+
+    def _before(self, rows: Tensor) -> Any:
+        """The time before which edges carry messages to these rows, which are of one stretch."""
+        if self.time is None or self.starts is None:
+            return np.int8(1)
+        return self.starts[int(self._stretch[rows[0]])].numpy()[()]
+
+    @cached_property
+    def _times(self) -> np.ndarray:
+        """The time of each edge; 0, where there is none, which is before 1."""
+        return np.zeros(len(self), dtype=np.int8) if self.time is None else self.time.numpy()
+
+    @cached_property
+    def _ends(self) -> Int[np.ndarray, "2 edges"]:
+        return np.ascontiguousarray(self.graph.edge_index.long().numpy())
+
+    @cached_property
+    def _lists(self) -> IncidentLists:
+        return IncidentLists.of(self._ends, self._times, self.graph.num_nodes)
+
+    @cached_property
+    def _channels(self) -> Float[np.ndarray, "edges channels"]:
+        return np.ascontiguousarray(self.graph.channels.numpy())
+
+    @cached_property
+    def _labels(self) -> Float[np.ndarray, "edges labels"]:
+        labels = self.graph.channels[:, :0] if self.labels is None else self.labels
+        return np.ascontiguousarray(labels.to(self.graph.channels.dtype).numpy())
+
+    @cached_property
+    def _known(self) -> Bool[np.ndarray, " edges"]:
+        every = torch.ones(len(self), dtype=torch.bool) if self.known is None else self.known
+        return every.numpy()
+
+    @cached_property
+    def _seen(self) -> Bool[np.ndarray, " edges"]:
+        """Whether the label of an edge is seen; that of a batch is hidden while it is made."""
+        return self._known.copy()
+
+    @cached_property
+    def _groups_of_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """The edges by the pair of nodes that they join, in CSR form."""
+        there, _, groups = self._pairs
+        order = np.argsort(there.numpy(), kind="stable")
+        return np.searchsorted(there.numpy()[order], np.arange(groups + 1)), order

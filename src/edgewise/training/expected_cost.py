@@ -1,0 +1,96 @@
+r"""What memory and time a training is to be expected to take, before it begins.
+
+A step takes, in bytes and in seconds of one thread,
+
+.. math::
+    c_0 + c_1 \, x + c_2 \, n w + c_3 \, m p + c_4 \, m w + c_5 \, n \theta
+
+for a batch with :math:`x` numbers as node features, :math:`n` nodes and :math:`m` edges of
+:math:`p` channels (direction encoded), through layers that are :math:`w` wide, added up, with
+:math:`\theta` parameters. No factor is below 0; they were fitted to measurements, for each layer
+and normalisation, by ``benchmarks/expected_cost.py``.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from edgewise.core.errors import EdgewiseError
+from edgewise.nn.blocks import Block
+from edgewise.training.portfolio import regimes_of
+from edgewise.units.base import Problem
+
+GIB = 2**30
+TERMS = ("", "features", "nodes x width", "edges x channels", "edges x width", "nodes x parameters")
+# (layer, normalize): bytes, and nanoseconds, for each of TERMS.
+FACTORS: dict[tuple[str, str], tuple[tuple[float, ...], tuple[float, ...]]] = {}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What training is to be expected to take."""
+
+    data_bytes: int  # what this process holds already, its libraries included
+    step_bytes: float
+    epoch_seconds: float  # of one thread of the machine that was measured
+    steps: int  # of an epoch
+
+    def __str__(self) -> str:
+        total = (self.data_bytes + self.step_bytes) / GIB
+        steps = f"{self.steps:,} step{'s' * (self.steps != 1)}"
+        return (
+            f"expected: about {total:.1f} GiB of memory, {self.data_bytes / GIB:.1f} of them there "
+            f"already, and {_shown(self.epoch_seconds)} an epoch of {steps} on one thread"
+        )
+
+
+def terms_of(problem: Problem) -> tuple[tuple[float, ...], int]:
+    """The terms of the formula for one step of training, and how many steps an epoch has."""
+    settings, data, train = problem.settings, problem.data, problem.split.train
+    size = settings.training.batch_size
+    with torch.random.fork_rng(devices=[]):
+        _, batch = next(iter(data.training_batches(train, size)))
+        channels = data.num_channels
+        args = (data.num_features, problem.task.width, channels, settings)
+        model = problem.unit.network(*args)
+    x = batch.x if isinstance(batch.x, Tensor) else batch.x.value
+    widths = [m.layer.out_width for m in model.modules() if isinstance(m, Block)]
+    width = sum(widths) * (1 + settings.model.feed_forward)
+    edges = batch.edge_index.size(1)
+    encoded = channels * (3 if settings.model.directed else 1)
+    parameters = sum(p.numel() for p in model.parameters())
+    nodes = len(batch.x)
+    terms = (1.0, x.numel(), nodes * width, edges * encoded, edges * width, nodes * parameters)
+    return tuple(map(float, terms)), data.steps(len(train), size)
+
+
+def expected_cost(problem: Problem) -> Cost | None:
+    """The cost of a problem, of the dearest regime where it is not chosen yet; None: not known."""
+    found = []
+    for one in regimes_of(problem).values():
+        model = one.settings.model
+        factors = FACTORS.get((model.layer, model.normalize))
+        with suppress(EdgewiseError):  # which training would tell
+            if factors is not None and len(one.split.train):
+                terms, steps = terms_of(one)
+                space, time = (sum(map(float.__mul__, f, terms)) for f in factors)
+                found.append(Cost(_resident(), space, steps * time * 1e-9, steps))
+    return max(found, key=lambda cost: cost.step_bytes, default=None)
+
+
+def _resident() -> int:
+    """Bytes that this process holds; 0 where the system does not say."""
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+    return 0
+
+
+def _shown(seconds: float) -> str:
+    for unit, size in (("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
