@@ -89,8 +89,9 @@ class Trainer:
 
     def _says_too_little(self, rows: Tensor) -> bool:
         """Whether a last batch is too small for batch normalisation; its rows change by epoch."""
-        few = len(rows) < SMALLEST_BATCH * self.settings.training.batch_size
-        return few and self.settings.model.norm == "batch"
+        if self.problem.data.whole_graph or self.settings.model.norm != "batch":
+            return False
+        return len(rows) < SMALLEST_BATCH * self.settings.training.batch_size
 
     def _set_learning_rate(self, step: int, steps: int) -> None:
         """By the number of the step alone, so that a run that is resumed needs no state."""
