@@ -42,6 +42,7 @@ from torch_geometric.nn import (
 
 from edgewise.data.sources import find_source
 from edgewise.data.splits import Split
+from edgewise.kernels.backend import set_num_threads
 from edgewise.tasks.reading import find_task
 from edgewise.training import fit_member, make_predictor, make_trainer
 from edgewise.training.trainer import SCHEDULES
@@ -301,7 +302,7 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=list(DATASETS))
     parser.add_argument("--networks", nargs="+", default=list(TIMED), choices=list(TIMED))
     wanted = parser.parse_args()
-    torch.set_num_threads(1)
+    set_num_threads(1)
     timed = partial(speed, networks=wanted.networks)
     {"tune": tune, "folds": folds, "speed": timed, "show": show}[wanted.what](wanted.datasets)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from commands import forking
@@ -154,14 +155,16 @@ def train_slowly(folder, told):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["nodes", "edges", "molecules", "graphs"])
+@pytest.mark.parametrize("kind", ["nodes", "edges", "links", "molecules", "graphs"])
 def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(kind, request, tmp_path):
     places = {"molecules": "molecule_file", "graphs": "graph_tables"}
     data = str(request.getfixturevalue(places.get(kind, "graph_folder")))
     settings = {**SETTINGS, "layer": "attention", "ensemble": 2, "dropout": 0.3}
-    settings |= {"edges": {**EDGES, "label_messages": True}, "graphs": {"target": "shape"}}.get(
-        kind, {}
-    )
+    of_unit = {"edges": {**EDGES, "label_messages": True}, "graphs": {"target": "shape"}}
+    settings |= of_unit.get(kind, {})
+    if kind == "links":
+        data = str(with_types_and_times(Path(data), tmp_path / "typed"))
+        settings |= LINKS
     whole = runs.train(data, tmp_path / "whole", **settings)
     source = find_source([data])
     _, resolved = resolve(source, "default", settings)
