@@ -4,12 +4,12 @@
     python benchmarks/versus_graphs.py folds       # ten folds with them
     python benchmarks/versus_graphs.py show
 
-Mutagenicity and PROTEINS. Ours is the gated network of the preset at width 64; the rival is GINE
-(GIN where edges have no columns) as PyG builds it, of the same depth, width, batch size, epochs and
-schedule, with the same numbers as input. Test fold k, validation fold k + 1, training the rest;
-both keep the epoch of the lowest validation loss. The same settings are tried for both, and those
-of the lowest validation loss kept, in a fold of other folds (another seed), whose test rows are not
-looked at.
+Mutagenicity and PROTEINS. Ours is the gated network of the preset, 64 wide with 32 channels; the
+rival is GINE (GIN where edges have no columns) as PyG builds it, of the same depth, width, batch
+size, epochs and schedule, with the same numbers as input. Test fold k, validation fold k + 1,
+training the rest; both keep the epoch of the lowest validation loss. The same settings are tried
+for both, and those of the lowest validation loss kept, in a fold of other folds (another seed),
+whose test rows are not looked at.
 A run is one line of benchmarks/results/versus_graphs.jsonl, appended when it is done, so the
 script can be stopped and continued. One thread.
 """
@@ -49,6 +49,7 @@ from edgewise.units.graph import graph_problem
 RESULTS = Path(__file__).parent / "results" / "versus_graphs.jsonl"
 DATASETS = {"proteins": 30, "mutagenicity": 20}  # and epochs
 WIDTH, DEPTH, BATCH, FOLDS = 64, 4, 64, 10
+CHANNELS = 32  # of the gated layers
 REPORTED, TUNED = 0, 1  # seeds of the folds
 TRIED: list[dict[str, Any]] = [  # by both sides
     {"learning_rate": rate, "dropout": dropout} for dropout in (0.0, 0.2) for rate in (0.001, 0.003)
@@ -59,7 +60,8 @@ def problem_of(name: str, seed: int, fold: int, **changes: Any) -> Problem:
     """The data with the rows of a fold, as both sides see them."""
     source = find_source([name])
     given = {"hidden": WIDTH, "depth": DEPTH, "batch_size": BATCH, "epochs": DATASETS[name]}
-    given |= {"patience": DATASETS[name], "seed": fold, "device": "cpu", **changes}
+    given |= {"patience": DATASETS[name], "seed": fold, "device": "cpu"}
+    given |= {**({} if "layer" in changes else {"channels": CHANNELS}), **changes}
     _, settings = resolve(source, "default", given)
     rows = source.read_graphs(settings.data)
     task, truth = find_task(rows.table, rows.targets, settings.data.task)
