@@ -20,6 +20,7 @@ from edgewise import MultiGraph, make_settings
 from edgewise.data.edge_reader import ReadEdges
 from edgewise.data.graph_reader import TableNotes
 from edgewise.data.splits import random_split
+from edgewise.kernels.backend import set_num_threads
 from edgewise.tasks.multilabel import Multilabel
 from edgewise.training.trainer import make_trainer
 from edgewise.units.edge_problem import edge_problem
@@ -32,7 +33,7 @@ def megabytes() -> float:
 
 
 def measure(edges: int) -> dict[str, float]:
-    torch.set_num_threads(1)
+    set_num_threads(1)
     generator = torch.Generator().manual_seed(0)
     nodes = edges // 10
     graph = MultiGraph(

@@ -40,6 +40,7 @@ from edgewise.data.sources import find_source
 from edgewise.graphs.batch import Batch
 from edgewise.graphs.channels import parallel_channels
 from edgewise.graphs.edge_rows import query_width
+from edgewise.kernels.backend import set_num_threads
 from edgewise.nn.network import Network
 from edgewise.training.fitting import Fitting
 from edgewise.training.trainer import Trainer, make_trainer
@@ -236,7 +237,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(TRIED), choices=TRIED)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(5)))
     wanted = parser.parse_args()
-    torch.set_num_threads(1)
+    set_num_threads(1)
     asked = list(product(wanted.questions, wanted.models))
     if wanted.what == "tune":
         for question, model in asked:

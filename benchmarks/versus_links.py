@@ -27,6 +27,7 @@ from torch_geometric.nn import GAE, GCNConv
 
 from edgewise.data.sources import find_source
 from edgewise.graphs.link_rows import LinkRows
+from edgewise.kernels.backend import set_num_threads
 from edgewise.tasks.link import link_ranks
 from edgewise.training.fitting import fit_member
 from edgewise.training.predictor import make_predictor
@@ -142,7 +143,8 @@ def run(model: str, seed: int, settings: dict[str, Any]) -> dict[str, Any]:
     one_way = np.array([(b, a) not in edges for a, b in there.T.tolist()])
     right = (first > second) + 0.5 * (first == second)
     found["roc_auc"] = float(roc_auc_score(truth, score[: len(rows)]))
-    found["mrr"] = float((1 / link_ranks(score[: len(rows)], truth)).mean())
+    (ranks,) = link_ranks(score[: len(rows), None], truth[:, None])
+    found["mrr"] = float((1 / ranks).mean())
     found["direction"] = float(right[one_way].mean())
     return found
 
@@ -180,7 +182,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(TRIED), choices=list(TRIED))
     parser.add_argument("--table", action="store_true", help="train nothing")
     wanted = parser.parse_args()
-    torch.set_num_threads(1)
+    set_num_threads(1)
     train = not wanted.table
     rows = []
     for model in wanted.models:
@@ -189,7 +191,7 @@ def main() -> None:
         done = [line for line in found if line is not None]
         cells = []
         for name in ("roc_auc", "mrr", "direction"):
-            values = [line[name] for line in done if name in line]  # the first lines have no MRR
+            values = [line[name] for line in done]
             several = len(values) > 1
             cells.append(f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}" if several else "")
         rows.append(f"| {model} | {len(done)} | {' | '.join(cells)} |")

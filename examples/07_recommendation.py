@@ -13,7 +13,7 @@ shelves = ("books", "music", "tools", "games")
 nodes = [(f"customer {i}", "customer") for i in range(30)]
 nodes += [(f"product {i}", shelves[i % 4]) for i in range(80)]
 events = []  # customers look at products of one shelf, mostly, and buy some of these
-for when in range(1200):
+for when in range(2000):
     customer, product = draw.randrange(30), draw.randrange(80)
     likes = product % 4 == customer % 4
     if likes or draw.random() < 0.03:
@@ -28,10 +28,10 @@ with TemporaryDirectory() as folder:
             csv.writer(stream).writerows([header, *(row[: len(header)] for row in rows)])
 
     # The target names the types of links; by time, earlier links train and later ones test.
-    settings = {"predict": "links", "target": "kind", "time_column": "when", "hidden": 16}
-    run = ew.train(tables[:2], Path(folder, "run"), **settings, epochs=12, learning_rate=0.01)
-    # By chance, the mean reciprocal rank among 20 other pairs would be 0.17.
-    print(run.metrics["test"]["per_target"]["link"]["mrr"] > 0.2)  # True
+    settings = {"predict": "links", "target": "kind", "time_column": "when"}
+    run = ew.train(tables[:2], Path(folder, "run"), **settings)
+    # Mean reciprocal rank among 20 other pairs: 0.17 by chance, 0.67 if shelves of all were known.
+    print(run.metrics["test"]["per_target"]["link"]["mrr"] > 0.5)  # True
 
     runs.predict(run.folder, out=Path(folder, "best.csv"), top=5, ids=tables[2])
     with Path(folder, "best.csv").open() as stream:  # products that it has not seen yet

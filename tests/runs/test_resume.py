@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from commands import forking
@@ -160,7 +161,9 @@ def train_slowly(folder, told):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["nodes", "sampled nodes", "edges", "molecules", "graphs"])
+@pytest.mark.parametrize(
+    "kind", ["nodes", "sampled nodes", "edges", "links", "molecules", "graphs"]
+)
 def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(kind, request, tmp_path):
     places = {"molecules": "molecule_file", "graphs": "graph_tables"}
     data = str(request.getfixturevalue(places.get(kind, "graph_folder")))
@@ -170,6 +173,9 @@ def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(kind, request, tm
         "graphs": {"target": "shape"},
         "sampled nodes": {"layer": "conv", "neighbors": "3,2", "batch_size": 8},
     }.get(kind, {})
+    if kind == "links":
+        data = str(with_types_and_times(Path(data), tmp_path / "typed"))
+        settings |= LINKS
     whole = runs.train(data, tmp_path / "whole", **settings)
     source = find_source([data])
     _, resolved = resolve(source, "default", settings)

@@ -23,7 +23,7 @@ BY_PART = {**FRAUD, "split_column": "part", "ignore": ["loss", "review", "when"]
 
 
 def opened(places, **settings):
-    source = find_source(places, "edge")
+    source = find_source(places, settings.get("predict", "edges").removesuffix("s"))
     unit, resolved = resolve(source, "default", settings)
     return unit.open(source, resolved)
 
@@ -48,6 +48,29 @@ def test_a_row_of_predictions_is_a_row_of_the_edges_table(tmp_path, target, node
         assert row[true] == edge[target] or float(row[true]) == pytest.approx(float(edge[target]))
     pairs = [(edge["source"], edge["target"]) for edge in edges]
     assert len(set(pairs)) < len(pairs)  # parallel edges are among them
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {**FRAUD, "label_messages": True},
+        {**FRAUD, "time_column": "when", "ignore": ["loss", "review", "part"]},
+        {"predict": "links", "ignore": ["when", "part"], **QUICK},
+        {"predict": "links", "time_column": "when", "ignore": ["part"], **QUICK},
+    ],
+    ids=["edges", "edges by time", "links", "links by time"],
+)
+def test_every_training_row_is_learnt_from_in_every_epoch(tmp_path, settings, monkeypatch):
+    problem = opened(payments(tmp_path), **settings).problem
+    trainer, seen = make_trainer(problem), []
+    step = trainer._step
+    monkeypatch.setattr(trainer, "_step", lambda out, y: (seen.append(y), step(out, y))[1])
+    trainer.train_epoch(1)
+    learnt, train = torch.cat(seen), problem.split.train
+    positive = train[(problem.truth[train] == 1).any(dim=1)]  # what they are told from is drawn
+    assert torch.isin(positive, learnt).all()
+    assert len(learnt) == len(train)
+    assert len(seen) == problem.data.steps(len(problem.split.train), 64) > 1
 
 
 def test_the_target_is_no_channel_and_columns_of_edges_are(tmp_path):

@@ -14,6 +14,7 @@ from edgewise.data.sources import find_source
 from edgewise.graphs.graph import Graph
 from edgewise.tasks.base import load_task
 from edgewise.tasks.link import link_ranks, link_task
+from edgewise.training.fitting import fit_member
 from edgewise.training.trainer import make_trainer, model_outputs
 from edgewise.units.base import resolve
 
@@ -168,6 +169,43 @@ def test_pairs_without_an_edge_have_none_up_to_that_time_but_may_have_one_later(
     assert later  # what comes later was not looked at
 
 
+def purchases(folder):
+    """Thirty customers buy products of one shelf of four, mostly: that of their number."""
+    draw = np.random.default_rng(0)
+    pairs = np.stack([draw.integers(30, size=2000), draw.integers(80, size=2000)], axis=1)
+    when = np.flatnonzero((pairs[:, 0] % 4 == pairs[:, 1] % 4) | (draw.random(2000) < 0.03))
+    source, target = pairs[when].T
+    table = {
+        "source": [f"c{i}" for i in source],
+        "target": [f"p{i}" for i in target],
+        "when": when.tolist(),
+    }
+    written(folder / "edges.csv", table)
+    names = [f"c{i}" for i in range(30)] + [f"p{i}" for i in range(80)]
+    kinds = ["customer"] * 30 + [f"shelf {i % 4}" for i in range(80)]
+    written(folder / "nodes.csv", {"id": names, "kind": kinds})
+    return [str(folder / "nodes.csv"), str(folder / "edges.csv")]
+
+
+@pytest.mark.slow
+def test_later_links_are_ranked_as_well_as_by_who_knows_what_each_node_likes(tmp_path):
+    problem = opened(purchases(tmp_path), predict="links", time_column="when").problem
+    fitting = fit_member(problem)
+    for part in ("validation", "test"):
+        rows = problem.split.parts()[part]
+        found = problem.task.decode(fitting.trainer.outputs(rows)).numpy()
+        truth, names = problem.truth[rows].numpy(), problem.data.graph.node_ids
+        likes = [
+            names[a][0] == "c"
+            and names[b][0] == "p"
+            and int(names[a][1:]) % 4 == int(names[b][1:]) % 4
+            for a, b in problem.data.pairs[:, rows].T.tolist()
+        ]
+        best = problem.task.score(np.array(likes, dtype=float)[:, None], truth)
+        assert best > 0.85
+        assert problem.task.score(found, truth) > best - 0.03
+
+
 def test_a_random_split_of_links_with_times_is_told(tmp_path):
     (notice,) = opened(messages(tmp_path), **TYPED).notices
     assert "links are predicted from later ones; --time-column when splits by time" in notice
@@ -256,6 +294,8 @@ def test_types_that_are_not_known_are_not_asked_for(tmp_path):
         ({"time_column": "when", "stratify": True}, "cannot be balanced"),
         ({"weighted": True}, r"\[weighted\] does not apply here: this is links"),
         ({"label_messages": True}, r"\[label_messages\] does not apply here"),
+        ({"duplicates": "sum"}, "duplicates = sum merges edges, which are what messages go along"),
+        ({"reciprocal": "max", "directed": False}, "reciprocal = max merges edges"),
     ],
 )
 def test_mistakes_are_sentences(tmp_path, settings, sentence):

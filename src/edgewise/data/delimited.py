@@ -45,7 +45,7 @@ def resolved_encoding(stream: io.BufferedIOBase, path: str, encoding: str) -> st
     if found.name in ("utf-16", "utf-32"):
         raise EdgewiseError(
             f"{path} has no byte-order mark, so {encoding} leaves the order of its bytes open; "
-            f"pass encoding {found.name}-le or {found.name}-be"
+            f"set --encoding {found.name}-le or {found.name}-be"
         )
     return found.name
 
@@ -190,7 +190,7 @@ def _undecodable(stream: io.BufferedIOBase, path: str, encoding: str) -> Edgewis
     decoder = codecs.getincrementaldecoder(encoding)()
     line = 1
     name = encoding.removesuffix("-sig")
-    cure = "save the file as UTF-8, or pass encoding='latin-1' if it comes from an old spreadsheet"
+    cure = "save the file as UTF-8, or set --encoding latin-1 if it comes from an old spreadsheet"
     try:
         while block := stream.read(2**16):
             line += decoder.decode(block).count("\n")

@@ -183,6 +183,11 @@ class Batches(Protocol):
     """Rows that come in batches: the nodes of one graph, or many graphs."""
 
     @property
+    def whole_graph(self) -> bool:
+        """Whether every batch has all nodes, however few rows it predicts."""
+        ...
+
+    @property
     def num_features(self) -> int: ...
 
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -37,6 +37,8 @@ class GraphSet:
     channel_names: tuple[str, ...] = ()
     id_name: str = "graph"  # what the names of graphs are called in a table
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    whole_graph: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return len(self.ids)

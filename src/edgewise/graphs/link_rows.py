@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -79,6 +80,8 @@ class LinkRows:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     types: Tensor | None = None
     times: LinkTimes | None = None
+
+    whole_graph: ClassVar[bool] = True
 
     def __len__(self) -> int:
         return self.pairs.size(1)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -38,6 +39,8 @@ class SampledGraph:
     fan_outs: tuple[int, ...] = ()
     node_ids: Sequence[str] | None = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    whole_graph: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return self.graph.num_nodes

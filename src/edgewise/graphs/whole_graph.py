@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -17,6 +18,8 @@ class WholeGraph:
 
     graph: Graph
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    whole_graph: ClassVar[bool] = True
 
     def __len__(self) -> int:
         return self.graph.num_nodes

@@ -26,11 +26,19 @@ def plain_pool(
 ) -> Float[Tensor, "graphs width"]:
     """The same in torch: the reference, and the path off the CPU."""
     empty = x.new_zeros(num_graphs, x.size(1))
-    if how == "sum":
-        return empty.index_add(0, graph, x)
-    reduction = {"max": "amax", "mean": "mean"}[how]
-    index = graph.long().unsqueeze(1).expand_as(x)
-    return empty.scatter_reduce(0, index, x, reduction, include_self=False)
+    if how == "max":
+        index = graph.long().unsqueeze(1).expand_as(x)
+        return empty.scatter_reduce(0, index, x, "amax", include_self=False)
+    total = empty.index_add(0, graph, x)
+    return total if how == "sum" else mean_of(total, graph)
+
+
+def mean_of(
+    total: Float[Tensor, "graphs width"], graph: Int[Tensor, " nodes"]
+) -> Float[Tensor, "graphs width"]:
+    """The means, from the sums of the nodes of each graph."""
+    count = torch.bincount(graph, minlength=len(total)).clamp(min=1)
+    return total / count.to(total.dtype).unsqueeze(1)
 
 
 class _MaxPool(torch.autograd.Function):

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import POOLINGS
 from edgewise.graphs.batch import Batch
-from edgewise.kernels.pooling import pool
+from edgewise.kernels.pooling import mean_of, pool
 from edgewise.nn.blocks import ACTIVATIONS
 
 _INCREASING = ("elu", "relu")
@@ -50,7 +50,13 @@ class GraphReadout(nn.Module):
         late = self.pooling == "max" and self.activation in _INCREASING
         if activate is not None and not late:
             x = activate(x)
-        parts = [pool(x, graph, batch.num_graphs, part) for part in self.parts]
+        found: dict[str, Tensor] = {}
+        for part in sorted(self.parts, reverse=True):  # the sum before the mean, which needs it
+            if part == "mean" and "sum" in found:
+                found[part] = mean_of(found["sum"], graph)
+            else:
+                found[part] = pool(x, graph, batch.num_graphs, part)
+        parts = [found[part] for part in self.parts]
         pooled = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         if activate is not None and late:
             pooled = activate(pooled)

@@ -24,34 +24,39 @@ class ErrorCard:
     name: str
 
 
+@dataclass(frozen=True, eq=False)
+class WorstRows:
+    """What a view may show of the worst errors.
+
+    Args:
+        errors: The worst first.
+        facts: About each.
+        ids: The name of each row.
+        truth: Of all rows.
+        problem: The opened problem, or None where the data are unavailable.
+    """
+
+    errors: Sequence[WorstError]
+    facts: Sequence[Facts]
+    ids: Sequence[str]
+    truth: np.ndarray
+    problem: Any | None
+
+
 class NodeView:
     """Nodes of a graph."""
 
     template = "error_table.html.jinja"
 
-    def error_content(
-        self,
-        errors: Sequence[WorstError],
-        facts: Sequence[Facts],
-        ids: Sequence[str],
-        truth: np.ndarray,
-        problem: Any | None,
-    ) -> dict[str, Any]:
-        """A table; of classes, with those of the neighbours.
-
-        Args:
-            errors: The worst first.
-            facts: About each.
-            ids: The name of each row.
-            truth: Of all rows.
-            problem: The opened problem, or None where the data are unavailable.
-        """
-        header, rows, words = _error_rows("node", errors, facts, ids)
+    def error_content(self, worst: WorstRows) -> dict[str, Any]:
+        """A table; of classes, with those of the neighbours."""
+        header, rows, words = _error_rows("node", worst)
+        errors, problem = worst.errors, worst.problem
         if problem is not None and all(error.class_numbers for error in errors):
             header += ["neighbours", "of the true class", "of the predicted class"]
             for row, error in zip(rows, errors, strict=True):
                 near = problem.data.graph.neighbors(error.row)
-                row += _neighbour_counts(near, truth, error)
+                row += _neighbour_counts(near, worst.truth, error)
         return {"table": TableData("The worst errors", header, rows, words)}
 
 
@@ -60,21 +65,15 @@ class EdgeView:
 
     template = "error_table.html.jinja"
 
-    def error_content(
-        self,
-        errors: Sequence[WorstError],
-        facts: Sequence[Facts],
-        ids: Sequence[str],
-        truth: np.ndarray,
-        problem: Any | None,
-    ) -> dict[str, Any]:
+    def error_content(self, worst: WorstRows) -> dict[str, Any]:
         """A table with both ends of each edge, and how many edges there are around it."""
-        header, rows, words = _error_rows("edge", errors, facts, ids)
+        header, rows, words = _error_rows("edge", worst)
+        problem = worst.problem
         if problem is not None:
             header += ["edges of its source", "of its target", "between both"]
             source, target = problem.data.graph.edge_index.numpy()
             pairs = problem.data.pairs.numpy()
-            for row, error in zip(rows, errors, strict=True):
+            for row, error in zip(rows, worst.errors, strict=True):
                 at_source, at_target = (
                     (source == end) | (target == end) for end in pairs[:, error.row]
                 )
@@ -88,18 +87,12 @@ class MoleculeView:
 
     template = "error_cards.html.jinja"
 
-    def error_content(
-        self,
-        errors: Sequence[WorstError],
-        facts: Sequence[Facts],
-        ids: Sequence[str],
-        truth: np.ndarray,
-        problem: Any | None,
-    ) -> dict[str, Any]:
+    def error_content(self, worst: WorstRows) -> dict[str, Any]:
         """A card for each molecule, with its structure where RDKit is installed."""
+        ids = worst.ids
         cards = [
             ErrorCard(draw_molecule(ids[e.row]), e.target, shown, shortened(ids[e.row], 160))
-            for e, shown in zip(errors, facts, strict=True)
+            for e, shown in zip(worst.errors, worst.facts, strict=True)
         ]
         return {"cards": cards}
 
@@ -109,23 +102,17 @@ class GraphView:
 
     template = "error_table.html.jinja"
 
-    def error_content(
-        self,
-        errors: Sequence[WorstError],
-        facts: Sequence[Facts],
-        ids: Sequence[str],
-        truth: np.ndarray,
-        problem: Any | None,
-    ) -> dict[str, Any]:
+    def error_content(self, worst: WorstRows) -> dict[str, Any]:
         """A table, with the number of nodes and edges of each graph."""
-        header, rows, words = _error_rows("graph", errors, facts, ids)
+        header, rows, words = _error_rows("graph", worst)
+        problem = worst.problem
         if problem is not None:
             header += ["nodes", "edges"]
             nodes, edges = (
                 offset.diff().tolist()
                 for offset in (problem.data.node_offset, problem.data.edge_offset)
             )
-            for row, error in zip(rows, errors, strict=True):
+            for row, error in zip(rows, worst.errors, strict=True):
                 row += [f"{nodes[error.row]:,}", f"{edges[error.row]:,}"]
         return {"table": TableData("The worst errors", header, rows, words)}
 
@@ -144,10 +131,9 @@ def unit_view(name: str) -> AnyUnitView:
     return UNIT_VIEWS[name]
 
 
-def _error_rows(
-    word: str, errors: Sequence[WorstError], facts: Sequence[Facts], ids: Sequence[str]
-) -> tuple[list[str], list[list[str]], int]:
+def _error_rows(word: str, worst: WorstRows) -> tuple[list[str], list[list[str]], int]:
     """Header and rows of a table of errors, and how many of its columns hold words."""
+    errors, facts, ids = worst.errors, worst.facts, worst.ids
     several = any(error.target for error in errors)
     header = [word, *(["target"] if several else []), *(name for name, _ in facts[0])]
     in_words = all(isinstance(error.predicted, str) for error in errors)

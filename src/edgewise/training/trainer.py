@@ -53,6 +53,7 @@ class Trainer:
         self.task, self.split, self.settings = problem.task, problem.split, problem.settings
         device = problem.data.device
         self.model, self.truth = model.to(device), problem.truth.to(device)
+        self._parameters = list(model.parameters())  # looking for them takes a while
         training = self.settings.training
         self.weight = None
         if training.weighted:
@@ -89,8 +90,9 @@ class Trainer:
 
     def _says_too_little(self, rows: Tensor) -> bool:
         """Whether a last batch is too small for batch normalisation; its rows change by epoch."""
-        few = len(rows) < SMALLEST_BATCH * self.settings.training.batch_size
-        return few and self.settings.model.norm == "batch"
+        if self.problem.data.whole_graph or self.settings.model.norm != "batch":
+            return False
+        return len(rows) < SMALLEST_BATCH * self.settings.training.batch_size
 
     def _set_learning_rate(self, step: int, steps: int) -> None:
         """By the number of the step alone, so that a run that is resumed needs no state."""
@@ -120,7 +122,7 @@ class Trainer:
         if not self.team.alone:
             loss = self._summed_gradients(loss)
         if self.settings.training.clip > 0:
-            clip_grad_norm_(self.model.parameters(), self.settings.training.clip)
+            clip_grad_norm_(self._parameters, self.settings.training.clip)
         self.optimizer.step()
         return loss
 
@@ -137,7 +139,7 @@ class Trainer:
 
     def _summed_gradients(self, loss: Tensor) -> Tensor:
         """Put the gradient of the whole batch in place of that of a share; gives its loss."""
-        grads = [p.grad for p in self.model.parameters() if p.grad is not None]
+        grads = [p.grad for p in self._parameters if p.grad is not None]
         flat = self.team.summed(torch.cat([*(grad.flatten() for grad in grads), loss.view(1)]))
         *parts, total = flat.split([*(grad.numel() for grad in grads), 1])
         for grad, part in zip(grads, parts, strict=True):

@@ -39,6 +39,7 @@ from edgewise.units.edge_tables import (
     known_ends,
     learnt_reader,
     node_table,
+    refuse_merging,
     split_of_edges,
     table_ends,
     time_notes,
@@ -69,7 +70,7 @@ class EdgeUnit(Unit):
                 f"{source} is {source.described}, whose edges have no columns to predict; give "
                 "tables"
             )
-        _refuse_merging(settings)
+        _refuse(settings)
         names, notes = _targets(found, settings)
         task, truth = find_task(edges, names, settings.data.task, settings.data.categories)
         truth = _without_unknown_ends(found, settings, task, truth)
@@ -187,17 +188,9 @@ def _row_columns(data: EdgeRows) -> Columns:
     return {"row": [str(row) for row in rows.tolist()], "source": source, "target": target}
 
 
-def _refuse_merging(settings: Settings) -> None:
-    if settings.data.duplicates != "error":
-        raise EdgewiseError(
-            f"duplicates = {settings.data.duplicates} merges edges, which are the rows here; leave "
-            "it out: parallel edges are kept apart"
-        )
-    if settings.model.reciprocal != "auto":
-        raise EdgewiseError(
-            f"reciprocal = {settings.model.reciprocal} merges edges, which are the rows here; "
-            "leave it out"
-        )
+def _refuse(settings: Settings) -> None:
+    """Refuse settings that would be ignored."""
+    refuse_merging(settings, "the rows here")
     if settings.data.label_columns and not settings.model.label_messages:
         raise EdgewiseError(
             f"label_columns = {preview(settings.data.label_columns)} are shown with labels, which "

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import Settings
+from edgewise.core.settings import SETTINGS, Settings
 from edgewise.data.columns import Column
 from edgewise.data.edge_reader import EdgeReader, implied_nodes
 from edgewise.data.graph_reader import edge_ends, node_ids
@@ -35,6 +35,22 @@ def table_ends(found: GraphInput, settings: Settings) -> np.ndarray:
     found.edges.require(data.source_column, data.destination_column)
     ids = node_ids(node_table(found, settings), data.id_column)
     return edge_ends(found.edges, data.source_column, data.destination_column, ids)
+
+
+def refuse_merging(settings: Settings, what: str) -> None:
+    """Refuse settings that merge edges, where they are kept apart.
+
+    Args:
+        settings: As they were given.
+        what: What edges are, for the sentence.
+    """
+    merging = {"duplicates": settings.data.duplicates, "reciprocal": settings.model.reciprocal}
+    for name, value in merging.items():
+        if value != SETTINGS[name].default:
+            raise EdgewiseError(
+                f"{name} = {value} merges edges, which are {what}; leave it out: parallel edges "
+                "are kept apart"
+            )
 
 
 def split_of_edges(

@@ -29,6 +29,7 @@ from edgewise.units.edge_notices import time_notices
 from edgewise.units.edge_tables import (
     known_ends,
     learnt_reader,
+    refuse_merging,
     split_of_edges,
     table_ends,
     time_notes,
@@ -174,6 +175,7 @@ class LinkUnit(Unit):
 def _refuse(found: GraphInput, settings: Settings) -> None:
     """Refuse settings that would be ignored."""
     data, time = settings.data, settings.split.time_column
+    refuse_merging(settings, "what messages go along, and one link for each pair")
     if found.edges is None and (data.target or time):
         raise EdgewiseError(
             f"the edges have no columns, such as {preview([*data.target, *filter(None, [time])])}; "

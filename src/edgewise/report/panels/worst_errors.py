@@ -4,6 +4,7 @@ from typing import Any
 
 from edgewise.report.panels.panel import Panel, PanelInput
 from edgewise.report.run_results import RunResults
+from edgewise.report.unit_views import WorstRows
 from edgewise.report.wording import number, share, signed
 from edgewise.tasks.records import WorstError
 
@@ -32,7 +33,8 @@ def errors_content(given: PanelInput) -> dict[str, Any]:
         text += " Behind ±, the standard deviation over the members."
     problem = None if given.opened is None else given.opened.problem
     facts = [_facts(results, error) for error in errors]
-    shown = given.unit.error_content(errors, facts, results.ids, results.truth, problem)
+    worst = WorstRows(errors, facts, results.ids, results.truth, problem)
+    shown = given.unit.error_content(worst)
     return {"text": text, "template": given.unit.template, **shown}
 
 
