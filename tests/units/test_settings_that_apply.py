@@ -42,7 +42,7 @@ def test_a_setting_that_does_not_apply_is_refused_from_python_and_from_flags(
 
 @pytest.mark.parametrize(("name", "settings", "sentence"), WRONG)
 def test_a_setting_that_does_not_apply_is_refused_from_a_file(name, settings, sentence, tmp_path):
-    write_config(tmp_path / "mine.toml", make_settings("node", "fast", **settings))
+    write_config(tmp_path / "mine.toml", make_settings("node", "paper", **settings))
     found = chosen(None, str(tmp_path / "mine.toml"), {})
     if settings == {"directed": True}:  # its default, which says nothing
         assert not resolve(find_source([name]), "default", found.given)[1].model.directed
