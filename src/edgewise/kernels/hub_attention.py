@@ -15,7 +15,6 @@ from functools import partial
 from math import sqrt
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -24,7 +23,7 @@ from torch.autograd.function import once_differentiable
 from edgewise.kernels import backend, hubs, sorted_hubs
 from edgewise.kernels.dropout import kept_by_two, kept_scale, two_masks
 from edgewise.kernels.dropped_outer import dropped_outer_values
-from edgewise.kernels.hubs import Array, column_masks
+from edgewise.kernels.hubs import NodeColumns, column_masks
 from edgewise.kernels.outer import plain_outer_values
 from edgewise.kernels.pattern import Pattern
 from edgewise.kernels.products import plain_product, product
@@ -139,16 +138,15 @@ class _HubAttention(torch.autograd.Function):
         ready = walks.prepare_hubs(factor, value, target, source, slope, dropped)
         masks = partial(column_masks, dropped, scale)
 
-        one = np.ones((factor.channels, factor.num_nodes, 1), ready.source_scale.dtype)
+        one = value.new_ones(factor.channels, factor.num_nodes, 1)
         row_sum = ready.product(one)
-        row_sum[row_sum == 0] = 1
-        ready = replace(ready, target_scale=ready.target_scale / row_sum)
+        ready = replace(ready, row_scale=row_sum.masked_fill_(row_sum == 0, 1).reciprocal_())
 
         width = h.size(2)
         h_channels = _by_channel(h, factor.channels)
         sums_and_h = ready.transposed_product(h_channels, one, masks=masks(0, width, 1))
         pooled, column_sum = sums_and_h[..., :width], sums_and_h[..., width:]
-        column_sum[column_sum == 0] = 1
+        column_sum = column_sum.masked_fill(column_sum == 0, 1)
         pooled = pooled / column_sum
         out = ready.product(pooled, masks=masks(width, 0, 0))
 
@@ -157,7 +155,7 @@ class _HubAttention(torch.autograd.Function):
         ctx.forward_arrays = h_channels, pooled, column_sum, out
         ctx.heads, ctx.groups = target.size(1), h.size(1)
         # Always a copy: the result may be changed in place, and backward needs it.
-        return torch.from_numpy(np.array(out.swapaxes(0, 1), order="C"))
+        return out.transpose(0, 1).clone(memory_format=torch.contiguous_format)
 
     @staticmethod
     @once_differentiable
@@ -165,28 +163,28 @@ class _HubAttention(torch.autograd.Function):
         _ = ctx.saved_tensors
         ready, masks, slope = ctx.hubs, ctx.masks, ctx.slope
         h, pooled, column_sum, out = ctx.forward_arrays
-        width = h.shape[2]
-        grad = np.ascontiguousarray(grads[0].numpy().swapaxes(0, 1))
+        width = h.size(2)
+        grad = grads[0].transpose(0, 1).contiguous()
 
         grad_pooled = ready.transposed_product(grad, masks=masks(width, 0, 0))
-        grad_pooled /= column_sum
-        grad_column = -(grad_pooled * pooled).sum(2, keepdims=True)
+        grad_pooled = grad_pooled / column_sum
+        grad_column = -(grad_pooled * pooled).sum(2, keepdim=True)
         gathered = ready.product(grad_pooled, grad_column, masks=masks(0, width, 1))
         grad_h, gathered_column = gathered[..., :width], gathered[..., width:]
         # Rows are divided by their sums: the gradient along a row itself is taken off.
-        row_gain = (grad * out).sum(2, keepdims=True) + (grad_h * h).sum(2, keepdims=True)
+        row_gain = (grad * out).sum(2, keepdim=True) + (grad_h * h).sum(2, keepdim=True)
         row_gain += gathered_column
 
-        one = np.ones_like(row_gain)
+        one = torch.ones_like(row_gain)
         of_sources, of_targets = (pooled, grad_pooled, grad_column, one), (grad, h, one, -row_gain)
         link, target_score, source_score = ready.gradients(
             of_sources, of_targets, slope, masks(width, width, 2)
         )
         return (
             None,
-            torch.from_numpy(link),
-            _by_group(target_score[..., None], ctx.heads)[..., 0],
-            _by_group(source_score[..., None], ctx.heads)[..., 0],
+            link,
+            _by_group(target_score, ctx.heads)[..., 0],
+            _by_group(source_score, ctx.heads)[..., 0],
             _by_group(grad_h, ctx.groups),
             None,
             None,
@@ -194,11 +192,11 @@ class _HubAttention(torch.autograd.Function):
         )
 
 
-def _by_channel(h: Tensor, channels: int) -> Array:
-    return h.repeat_interleave(channels // h.size(1), dim=1).transpose(0, 1).contiguous().numpy()
+def _by_channel(h: Tensor, channels: int) -> NodeColumns:
+    return h.repeat_interleave(channels // h.size(1), dim=1).transpose(0, 1).contiguous()
 
 
-def _by_group(by_channel: Array, groups: int) -> Tensor:
+def _by_group(by_channel: NodeColumns, groups: int) -> Tensor:
     channels, nodes, width = by_channel.shape
     summed = by_channel.reshape(groups, channels // groups, nodes, width).sum(1)
-    return torch.from_numpy(np.ascontiguousarray(summed.swapaxes(0, 1)))
+    return summed.transpose(0, 1).contiguous()

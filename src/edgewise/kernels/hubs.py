@@ -19,8 +19,7 @@ columns that fill registers. Arrays of links stand in the order of ``B``.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -35,11 +34,11 @@ from edgewise.kernels.pattern import Pattern
 from edgewise.kernels.scores import score_factors
 
 Array = NDArray[np.floating]
+NodeColumns = Float[Tensor, "channels nodes _"]
 
 # How many columns can be summed together, in one register. More take several walks: as many as
 # fill the largest register, and then the rest.
 SIZES = (1, 4, 8, 16)
-LINE = 64  # bytes of a cache line: a row that begins with one is read by touching fewer of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,76 +55,80 @@ class Hubs:
 
     target_scale: Array  # [channels, nodes, 2], factors of f below and above the kink
     source_scale: Array  # the same of the sources
+    row_scale: NodeColumns | None = field(default=None, kw_only=True)  # a factor of each row of M
 
-    def product(self, *columns: Array, masks: Masks | None = None) -> Array:
-        """``M z``, ``[channels, nodes, width]``, with the columns of ``z`` side by side."""
-        return self._product(columns, masks, (self.source_scale, self.target_scale), True)
+    def product(self, *columns: NodeColumns, masks: Masks | None = None) -> NodeColumns:
+        """``M z``, with the columns of ``z`` side by side."""
+        out = self._product(columns, masks, None, sources_are_inputs=True)
+        return out if self.row_scale is None else out.mul_(self.row_scale)
 
-    def transposed_product(self, *columns: Array, masks: Masks | None = None) -> Array:
-        """``M^T z``, ``[channels, nodes, width]``, with the columns of ``z`` side by side."""
-        # Targets cross the kink downwards: they are above it before, and below it after.
-        target, source = (
-            np.ascontiguousarray(scale[..., ::-1])
-            for scale in (self.target_scale, self.source_scale)
-        )
-        return self._product(columns, masks, (target, source), False)
+    def transposed_product(self, *columns: NodeColumns, masks: Masks | None = None) -> NodeColumns:
+        """``M^T z``, with the columns of ``z`` side by side."""
+        return self._product(columns, masks, self.row_scale, sources_are_inputs=False)
 
     def _product(
         self,
-        columns: tuple[Array, ...],
+        columns: tuple[NodeColumns, ...],
         masks: Masks | None,
-        scales: tuple[Array, Array],
+        scale: NodeColumns | None,
+        *,
         sources_are_inputs: bool,
-    ) -> Array:
+    ) -> NodeColumns:
         found = []
-        for z, masked in _in_registers(columns, masks):
-            out = _aligned((self.parts, *z.shape), z.dtype)
+        for z, masked in _in_registers(columns, masks, scale):
+            out = z.new_empty(self.parts, *z.shape)
             with backend.running:
-                self._walk(z, out, *scales, masked, sources_are_inputs)
+                self._walk(z.numpy(), out.numpy(), masked, sources_are_inputs)
             found.append(out[0] if self.parts == 1 else out.sum(0))
-        width = sum(block.shape[2] for block in columns)
-        return (found[0] if len(found) == 1 else np.concatenate(found, axis=2))[..., :width]
+        width = sum(block.size(2) for block in columns)
+        return (found[0] if len(found) == 1 else torch.cat(found, dim=2))[..., :width]
 
     def gradients(
         self,
-        source_columns: tuple[Array, ...],
-        target_columns: tuple[Array, ...],
+        source_columns: tuple[NodeColumns, ...],
+        target_columns: tuple[NodeColumns, ...],
         slope: float,
         masks: Masks | None,
-    ) -> tuple[Array, Array, Array]:
+    ) -> tuple[Float[Tensor, " links"], NodeColumns, NodeColumns]:
         """Of the sum of ``M_ij (target_i . source_j)``: for links, targets and sources."""
-        dtype = source_columns[0].dtype
-        grad_link = np.zeros(self.links, dtype)
-        grad_target, grad_source = np.zeros((2, self.parts, *source_columns[0].shape[:2]), dtype)
-        of_sources, of_targets = _in_registers(source_columns), _in_registers(target_columns, masks)
+        dtype = self.source_scale.dtype
+        shape = 2, self.parts, *source_columns[0].shape[:2]
+        grad_target, grad_source = np.zeros(shape, dtype)
+        of_sources = _in_registers(source_columns)
+        of_targets = _in_registers(target_columns, masks, self.row_scale)
+        grad_link = self._new_link_gradients()
         for (source, _), (target, masked) in zip(of_sources, of_targets, strict=True):
             with backend.running:
-                self._walk_gradients(source, target, masked, dtype.type(slope), grad_link,
-                                     grad_target, grad_source)  # fmt: skip
-        return grad_link, grad_target.sum(0), grad_source.sum(0)
+                self._walk_gradients(source.numpy(), target.numpy(), masked, dtype.type(slope),
+                                     grad_link, grad_target, grad_source)  # fmt: skip
+        link = torch.from_numpy(self._link_gradients(grad_link))
+        by_target, by_source = (
+            torch.from_numpy(parts).sum(0).unsqueeze(2) for parts in (grad_target, grad_source)
+        )
+        return link, by_target, by_source
 
     @property
     def parts(self) -> int:
         """Into how many parts the hubs of each channel are divided."""
         raise NotImplementedError
 
-    @property
-    def links(self) -> int:
-        """The number of links."""
+    def _walk(self, z: Array, out: Array, masks: Masks | None, sources_are_inputs: bool) -> None:
+        """One product of as many columns as fill registers, each part of the hubs for itself."""
         raise NotImplementedError
 
-    def _walk(
-        self, z: Array, out: Array, input_scale: Array, output_scale: Array, masks: Masks | None,
-        sources_are_inputs: bool,
-    ) -> None:  # fmt: skip
-        """One product of as many columns as fill registers, each part of the hubs for itself."""
+    def _new_link_gradients(self) -> tuple[Array, ...]:
+        """Zeros for gradients of the links, in the form that suits the walk."""
         raise NotImplementedError
 
     def _walk_gradients(
         self, source_value: Array, target_value: Array, masks: Masks | None, slope: np.floating,
-        grad_link: Array, grad_target: Array, grad_source: Array,
+        grad_link: tuple[Array, ...], grad_target: Array, grad_source: Array,
     ) -> None:  # fmt: skip
         """Add the gradients of some columns."""
+        raise NotImplementedError
+
+    def _link_gradients(self, found: tuple[Array, ...]) -> Array:
+        """The gradients of the links in the order of ``B``."""
         raise NotImplementedError
 
 
@@ -142,27 +145,29 @@ class HubsByNode(Hubs):
     def parts(self) -> int:
         return len(self.bounds) - 1
 
-    @property
-    def links(self) -> int:
-        return len(self.link)
+    def _walk(self, z: Array, out: Array, masks: Masks | None, sources_are_inputs: bool) -> None:
+        sides = [(None, self.source_scale), (_doubled(masks, z), self.target_scale)]
+        if not sources_are_inputs:
+            # Targets cross the kink downwards: they are above it before, and below it after.
+            sides = [(mask, np.ascontiguousarray(scale[..., ::-1])) for mask, scale in sides[::-1]]
+        inputs, outputs = sides
+        walk_products(self.order, self.bounds, self.column, self.link, *inputs, *outputs, z, out,
+                      sources_are_inputs, register(z))  # fmt: skip
 
-    def _walk(
-        self, z: Array, out: Array, input_scale: Array, output_scale: Array, masks: Masks | None,
-        sources_are_inputs: bool,
-    ) -> None:  # fmt: skip
-        masked = _doubled(masks, z)
-        of_input, of_output = (None, masked) if sources_are_inputs else (masked, None)
-        walk_products(self.order, self.bounds, self.column, self.link, of_input, input_scale,
-                      of_output, output_scale, z, out, sources_are_inputs, register(z))  # fmt: skip
+    def _new_link_gradients(self) -> tuple[Array, ...]:
+        return (np.zeros_like(self.link),)
 
     def _walk_gradients(
         self, source_value: Array, target_value: Array, masks: Masks | None, slope: np.floating,
-        grad_link: Array, grad_target: Array, grad_source: Array,
+        grad_link: tuple[Array, ...], grad_target: Array, grad_source: Array,
     ) -> None:  # fmt: skip
         walk_gradients(self.order, self.bounds, self.column, self.link,
                        _doubled(masks, source_value), source_value, self.source_scale,
-                       target_value, self.target_scale, slope, grad_link, grad_target,
+                       target_value, self.target_scale, slope, *grad_link, grad_target,
                        grad_source, register(source_value))  # fmt: skip
+
+    def _link_gradients(self, found: tuple[Array, ...]) -> Array:
+        return found[0]
 
 
 def prepare_hubs(
@@ -224,37 +229,36 @@ def column_masks(
 
 
 def _in_registers(
-    columns: tuple[Array, ...], masks: Masks | None = None
-) -> Iterator[tuple[Array, Masks | None]]:
-    """The columns side by side, in blocks that are filled up with zeros to whole registers."""
-    *shape, _ = columns[0].shape
-    width, largest = sum(block.shape[2] for block in columns), SIZES[-1]
-    for first, last in ((0, width // largest * largest), (width // largest * largest, width)):
+    columns: tuple[NodeColumns, ...],
+    masks: Masks | None = None,
+    scale: NodeColumns | None = None,
+) -> Iterator[tuple[NodeColumns, Masks | None]]:
+    """The columns side by side, in blocks that are filled up with zeros to whole registers.
+
+    Each block is an array of its own, which torch lets begin with a cache line.
+    """
+    width = sum(block.size(2) for block in columns)
+    whole = width // SIZES[-1] * SIZES[-1]
+    for first, last in ((0, whole), (whole, width)):
         if first == last:
             continue
-        size = last - first + _padding(last - first)
-        z = _aligned((*shape, size), columns[0].dtype)
+        filled = last - first
+        z = columns[0].new_empty(*columns[0].shape[:2], filled + _padding(filled))
         place = -first
         for block in columns:
-            low, high = max(place, 0), min(place + block.shape[2], last - first)
+            low, high = max(place, 0), min(place + block.size(2), filled)
             if low < high:
                 z[..., low:high] = block[..., low - place : high - place]
-            place += block.shape[2]
-        z[..., last - first :] = 0
+            place += block.size(2)
+        z[..., filled:] = 0
+        if scale is not None:
+            z *= scale
         if masks is None:
             yield z, None
         else:
-            scale = np.zeros((4, size), z.dtype)
-            scale[:, : last - first] = masks.scale[:, first:last]
-            yield z, Masks(masks.kept, scale)
-
-
-def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An empty array that begins with a cache line."""
-    size = int(np.prod(shape)) * dtype.itemsize
-    memory = np.empty(size + LINE, np.uint8)
-    first = -memory.ctypes.data % LINE
-    return memory[first : first + size].view(dtype).reshape(shape)
+            by_column = np.zeros((4, z.size(2)), columns[0].numpy().dtype)
+            by_column[:, :filled] = masks.scale[:, first:last]
+            yield z, Masks(masks.kept, by_column)
 
 
 def _doubled(masks: Masks | None, z: Array) -> tuple[NDArray[np.uint8], Array] | None:

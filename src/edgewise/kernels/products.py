@@ -5,6 +5,7 @@ group ``q * groups // Q``. One group is shared by all channels; ``Q`` groups are
 between stand attention heads. The result may be summed over groups of channels likewise.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,15 +35,17 @@ def product(
     transposed: bool = False,
     summed: bool = False,
     rows: int | None = None,
+    turned: Callable[[], Tensor | None] = lambda: None,
 ) -> Float[Tensor, "rows channels_or_one width"]:
     """``out[i, q] = sum_j A[i, j, q] z[j, group(q)]``, or with ``A[j, i, q]`` if transposed.
 
     If ``summed``, the channels are added up into one. With ``rows``, all entries stand in the first
-    so many rows, and the result has no others.
+    so many rows, and the result has no others. ``turned`` gives the values in the order of the
+    transpose, where somebody keeps them.
     """
     if backend.compiled(value, z):
         groups = 1 if summed else pattern.channels
-        return _Product.apply(pattern, value, z, transposed, groups, rows)
+        return _Product.apply(pattern, value, z, transposed, groups, rows, turned)
     out = plain_product(pattern, value, z, transposed=transposed)[:rows]
     return out.sum(1, keepdim=True) if summed else out
 
@@ -82,11 +85,12 @@ class _Product(torch.autograd.Function):
         transposed: bool,
         groups: int,
         rows: int | None,
+        turned: Callable[[], Tensor | None],
     ) -> Tensor:
-        ctx.pattern, ctx.transposed = pattern, transposed
+        ctx.pattern, ctx.transposed, ctx.turned = pattern, transposed, turned
         ctx.save_for_backward(value, z)
         out = z.new_empty(z.size(0) if rows is None else rows, groups, z.size(2))
-        walked, order = _oriented(pattern, transposed)
+        walked, order, value = _oriented(pattern, transposed, value, turned)
         multiply(walked.start, walked.column, order, value, z, out, *_rows_of(walked))
         return out
 
@@ -95,25 +99,25 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         value, z = ctx.saved_tensors
         pattern, (grad,) = ctx.pattern, grads
-        walked, order = _oriented(pattern, not ctx.transposed)
+        walked, order, value = _oriented(pattern, not ctx.transposed, value, ctx.turned)
         if not ctx.needs_input_grad[1]:
             grad_z = torch.empty_like(z, memory_format=torch.contiguous_format)
             multiply(walked.start, walked.column, order, value, grad, grad_z, *_rows_of(walked))
-            return None, None, grad_z, None, None, None
-        # Values in the order of the transpose: two gathers cost far less than scattering.
-        value = value if order is None else backend.take(value, order)
+            return None, None, grad_z, None, None, None, None
+        # In the order of the transpose, and then put back: a gather costs far less than scattering.
         sampled = torch.empty_like(value, memory_format=torch.contiguous_format)
         lanes, grad_wide, z_wide = _padded_to_registers(grad, z)
         grad_z = torch.empty_like(z_wide, memory_format=torch.contiguous_format)
+        value, places = _read_once(value, order, grad_wide, lanes)
         with backend.running:
             _multiply_and_sample(backend.unsigned(walked.start), backend.unsigned(walked.column),
-                                 _array(value), _rows(grad_wide), _rows(z_wide), _rows(grad_z),
-                                 sampled.numpy(), _groups(walked.channels, grad, z),
+                                 places, _array(value), _rows(grad_wide), _rows(z_wide),
+                                 _rows(grad_z), sampled.numpy(), _groups(walked.channels, grad, z),
                                  walked.lone_loops, _distance(grad_wide), lanes)  # fmt: skip
         grad_z = grad_z[..., : z.size(2)]
         if order is not None:
             sampled = backend.take(sampled, pattern.transpose.inverse)
-        return None, sampled, grad_z, None, None, None
+        return None, sampled, grad_z, None, None, None, None
 
 
 def multiply(
@@ -130,21 +134,38 @@ def multiply(
 
     ``order`` is the permutation of the values (None: they are in order).
     """
-    value = value if order is None else backend.take(value, order)
     lanes, wide = _padded_to_registers(z)
     result = out if wide is z else out.new_empty(*out.shape[:2], wide.size(2))
+    value, places = _read_once(value, order, wide, lanes)
     with backend.running:
-        _multiply(backend.unsigned(start), backend.unsigned(column), _array(value), _rows(wide),
-                  _rows(result), _groups(channels, z, out), lone_loops, lanes)  # fmt: skip
+        _multiply(backend.unsigned(start), backend.unsigned(column), places, _array(value),
+                  _rows(wide), _rows(result), _groups(channels, z, out), lone_loops,
+                  lanes)  # fmt: skip
     if result is not out:
         out.copy_(result[..., : out.size(2)])
 
 
-def _oriented(pattern: Pattern, transposed: bool) -> tuple[Pattern, Tensor | None]:
-    """The pattern to walk along, and the permutation of its values (None: they are in order)."""
+def _oriented(
+    pattern: Pattern, transposed: bool, value: Tensor, turned: Callable[[], Tensor | None]
+) -> tuple[Pattern, Tensor | None, Tensor]:
+    """The pattern to walk along, the permutation of its values (None: in order), and these."""
     if not transposed:
-        return pattern, None
-    return pattern.transpose.pattern, pattern.transpose.order
+        return pattern, None, value
+    kept = turned()
+    if kept is not None:
+        return pattern.transpose.pattern, None, kept
+    return pattern.transpose.pattern, pattern.transpose.order, value
+
+
+def _read_once(
+    value: Tensor, order: Tensor | None, wide: Tensor, lanes: tuple[int, ...]
+) -> tuple[Tensor, Any]:
+    """Values and their places (None: in order). Those that are read again for each register of
+    features are put in order first.
+    """
+    if order is None or wide.size(2) > len(lanes):
+        return value if order is None else backend.take(value, order), None
+    return value, backend.unsigned(order)
 
 
 def _rows_of(pattern: Pattern) -> tuple[int, bool]:
@@ -185,7 +206,7 @@ def _distance(read: Tensor) -> np.uint64:
 
 
 @backend.jit(parallel=True, fastmath=backend.FAST_MATH)
-def _multiply(start, column, value, z, out, groups, lone_loops, lanes):  # type: ignore[no-untyped-def]
+def _multiply(start, column, places, value, z, out, groups, lone_loops, lanes):  # type: ignore[no-untyped-def]
     channels, groups_in, groups_out = groups
     summed, shared = channels // groups_out, channels // groups_in
     for node in prange(np.uint64(len(out)) // groups_out):
@@ -201,13 +222,13 @@ def _multiply(start, column, value, z, out, groups, lone_loops, lanes):  # type:
                         total = multiply_add(total, 1, load(zero, z, i * groups_in + source, f))
                     for e in range(first, last):
                         terms = load(zero, z, column[e] * groups_in + source, f)
-                        total = multiply_add(total, value[e], terms)
+                        total = multiply_add(total, _value(value, places, e), terms)
                 store(total, out, row, f)
 
 
 @backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _multiply_and_sample(  # type: ignore[no-untyped-def]
-    start, column, value, grad, z, grad_z, sampled, groups, lone_loops, distance, lanes
+    start, column, places, value, grad, z, grad_z, sampled, groups, lone_loops, distance, lanes
 ):
     """The product with ``grad``, and the dot of ``z`` and ``grad`` at every entry (SDDMM)."""
     channels, groups_in, groups_out = groups
@@ -227,10 +248,15 @@ def _multiply_and_sample(  # type: ignore[no-untyped-def]
                         if distance:
                             _prefetch_row(grad, column, e + distance, groups_in, source, f, lanes)
                         terms = load(zero, grad, column[e] * groups_in + source, f)
-                        total = multiply_add(total, value[e], terms)
+                        total = multiply_add(total, _value(value, places, e), terms)
                         dot = horizontal_sum(multiply_add(zero, own, terms))
                         sampled[e] = dot if f == ZERO else sampled[e] + dot
                 store(total, grad_z, row, f)
+
+
+@backend.jit()
+def _value(value, places, e):  # type: ignore[no-untyped-def]
+    return value[e] if places is None else value[places[e]]
 
 
 @backend.jit()

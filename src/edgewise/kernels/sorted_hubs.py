@@ -24,7 +24,12 @@ from edgewise.kernels import backend
 from edgewise.kernels.backend import unsigned
 from edgewise.kernels.hubs import Array, Hubs, Masks, descending, register, scales_by_channel
 from edgewise.kernels.pattern import Pattern
-from edgewise.kernels.sorted_walks import sort_links, walk_gradients, walk_products
+from edgewise.kernels.sorted_walks import (
+    put_in_place,
+    sort_links,
+    walk_gradients,
+    walk_products,
+)
 
 # Rows are fetched this many links ahead.
 PREFETCH_DISTANCE = np.uint64(16)
@@ -35,6 +40,7 @@ class Links(NamedTuple):
 
     node: NDArray[np.uint32]  # [links, 2]: node and masks, and how many of the others come before
     value: Array  # of B
+    factor: Array  # [links, 2], the value times the factors of the node below and above the kink
     place: NDArray[np.uint32]  # where each link stands in B
 
 
@@ -51,29 +57,33 @@ class SortedHubs(Hubs):
     def parts(self) -> int:
         return len(self.hub_parts) - 1
 
-    @property
-    def links(self) -> int:
-        return len(self.of_sources.value)
-
-    def _walk(
-        self, z: Array, out: Array, input_scale: Array, output_scale: Array, masks: Masks | None,
-        sources_are_inputs: bool,
-    ) -> None:  # fmt: skip
-        inputs, outputs = self.of_sources, self.of_targets
+    def _walk(self, z: Array, out: Array, masks: Masks | None, sources_are_inputs: bool) -> None:
+        inputs, outputs, before = self.of_sources, self.of_targets, np.uint64(0)
         if not sources_are_inputs:
-            inputs, outputs = outputs, inputs
-        walk_products(self.start, self.hub_parts, *inputs[:2], *outputs[:2], input_scale,
-                      output_scale, _factors(masks, z), z, out, PREFETCH_DISTANCE,
+            # Targets cross the kink downwards: they are above it before, and below it after.
+            inputs, outputs, before = outputs, inputs, np.uint64(1)
+        walk_products(self.start, self.hub_parts, inputs.node, inputs.factor, outputs.node,
+                      outputs.factor, before, _factors(masks, z), z, out, PREFETCH_DISTANCE,
                       register(z))  # fmt: skip
+
+    def _new_link_gradients(self) -> tuple[Array, ...]:
+        return tuple(np.zeros((2, *self.of_sources.value.shape), self.of_sources.value.dtype))
 
     def _walk_gradients(
         self, source_value: Array, target_value: Array, masks: Masks | None, slope: np.floating,
-        grad_link: Array, grad_target: Array, grad_source: Array,
+        grad_link: tuple[Array, ...], grad_target: Array, grad_source: Array,
     ) -> None:  # fmt: skip
-        walk_gradients(self.start, self.hub_parts, tuple(self.of_sources), tuple(self.of_targets),
+        walk_gradients(self.start, self.hub_parts, self.of_sources[:2], self.of_targets[:2],
                        source_value, self.source_scale, target_value, self.target_scale,
                        _factors(masks, source_value), slope, grad_link, grad_target, grad_source,
                        PREFETCH_DISTANCE, register(source_value))  # fmt: skip
+
+    def _link_gradients(self, found: tuple[Array, ...]) -> Array:
+        out = np.empty_like(self.of_sources.value)
+        with backend.running:
+            put_in_place(self.of_sources.place, self.of_targets.place, *found, self.start,
+                         np.uint64(self.source_scale.shape[1]), out)  # fmt: skip
+        return out
 
 
 def prepare_hubs(
@@ -88,15 +98,16 @@ def prepare_hubs(
     link, start = value.contiguous().numpy(), unsigned(pattern.hub_start)
     sources, targets = (
         Links(np.empty((len(link), 2), np.uint32), np.empty_like(link),
-              np.empty(len(link), np.uint32))
+              np.empty((len(link), 2), link.dtype), np.empty(len(link), np.uint32))
         for _ in range(2)
     )  # fmt: skip
+    target_scale, source_scale = scales_by_channel(pattern, target, source, slope)
     with backend.running:
         sort_links(descending(torch.cat([source, -target]).numpy()), unsigned(pattern.entry_bounds),
-                   unsigned(pattern.column), link, kept, start, tuple(sources),
-                   tuple(targets))  # fmt: skip
-    scales = scales_by_channel(pattern, target, source, slope)
-    return SortedHubs(*scales, start, unsigned(pattern.hub_parts), sources, targets)
+                   unsigned(pattern.column), link, kept, start, source_scale, target_scale,
+                   tuple(sources), tuple(targets))  # fmt: skip
+    parts = unsigned(pattern.hub_parts)
+    return SortedHubs(target_scale, source_scale, start, parts, sources, targets)
 
 
 def _factors(masks: Masks | None, z: Array) -> Array:

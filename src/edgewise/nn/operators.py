@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
+from edgewise.kernels import backend
 from edgewise.kernels.cuts import cut_pattern
 from edgewise.kernels.outer import outer_values
 from edgewise.kernels.pattern import Pattern, stack
@@ -40,13 +41,23 @@ class SparseOperator:
 
     def __matmul__(self, x: Tensor) -> Float[Tensor, "rows channels features"]:
         """``x`` is ``[nodes, features]``, or ``[nodes, channels, features]``: one each."""
-        return product(self.pattern, self.value, _per_channel(x, self.shape), rows=self.rows)
+        z = _per_channel(x, self.shape)
+        return product(self.pattern, self.value, z, rows=self.rows, turned=self._turned)
 
     def mean(self, x: Tensor) -> Float[Tensor, "rows features"]:
         """``(self @ x).mean(1)``: the channels are joined on the way."""
         z = _per_channel(x, self.shape)
-        out = product(self.pattern, self.value, z, summed=True, rows=self.rows)
+        out = product(self.pattern, self.value, z, summed=True, rows=self.rows, turned=self._turned)
         return out.squeeze(1) / self.channels
+
+    def _turned(self) -> Float[Tensor, " entries"] | None:
+        """The values in the order of the transpose; None where they are learnt."""
+        return None if self.value.requires_grad else self._turned_values
+
+    @cached_property
+    def _turned_values(self) -> Float[Tensor, " entries"]:
+        """Made once, and when a product asks for them."""
+        return backend.take(self.value, self.pattern.transpose.order)
 
     @property
     def T(self) -> "SparseOperator":
@@ -147,8 +158,9 @@ class DoublyStochastic:
         return self.factor.mean(self._pooled(x))
 
     def _pooled(self, x: Tensor) -> Float[Tensor, "nodes channels features"]:
-        pattern, value = self.factor.pattern, self.factor.value
-        return product(pattern, value, _per_channel(x, self.shape), transposed=True)
+        pattern, value, turned = self.factor.pattern, self.factor.value, self.factor._turned
+        z = _per_channel(x, self.shape)
+        return product(pattern, value, z, transposed=True, turned=turned)
 
     @property
     def T(self) -> "DoublyStochastic":

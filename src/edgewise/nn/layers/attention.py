@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import ModelSettings
@@ -294,7 +295,11 @@ class ChannelAttention(ChannelLayer):
         return self._with_scores(x)
 
     def _with_scores(self, x: Features) -> tuple[Tensor, Tensor, Tensor]:
-        h = mapped(x, self.weight).unflatten(1, (self.heads, self.out_channels))
+        flat = mapped(x, self.weight)
+        h = flat.unflatten(1, (self.heads, self.out_channels))
+        if self.heads == 1:  # one product with a narrow matrix, which BLAS is quick at
+            target, source = linear(flat, self.attention).split(1, dim=1)
+            return h, target, source
         target, source = torch.einsum(
             "nhf,shf->snh", h, self.attention.unflatten(1, (self.heads, self.out_channels))
         )
