@@ -60,7 +60,7 @@ def test_a_process_that_is_gone_or_silent_is_told(path, monkeypatch):
 
     with pytest.raises(WorkerLost, match="worker 1 was killed"):
         SharedMemory(path, 0, WORKERS, gone).summed(torch.ones(2))
-    with pytest.raises(EdgewiseError, match="says nothing for 0 seconds.* --resume"):
+    with pytest.raises(EdgewiseError, match=r"says nothing for 0 seconds.* --resume"):
         SharedMemory(path, 0, WORKERS, patience=0.1).stacked(torch.ones(2))
 
 
