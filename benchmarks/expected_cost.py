@@ -70,13 +70,11 @@ def measure(layer: str, normalize: str, size: list[int]) -> dict:
     from importing import status
 
     from edgewise.training import Fitting, make_trainer
-    from edgewise.training.expected_cost import terms_of
 
     tiny = Fitting(make_trainer(problem_of(layer, normalize, [50, 200, *size[2:]])))
     for _ in range(2):
         tiny.step()  # kernels are loaded
     problem = problem_of(layer, normalize, size)
-    terms, _ = terms_of(problem)
     Path("/proc/self/clear_refs").write_text("5")  # the peak is what is there now
     before, seconds = status("VmRSS"), []
     fitting = Fitting(make_trainer(problem))
@@ -84,7 +82,7 @@ def measure(layer: str, normalize: str, size: list[int]) -> dict:
         start = time.process_time()
         fitting.step()
         seconds.append(time.process_time() - start)
-    return {"terms": terms, "bytes": status("VmHWM") - before, "seconds": min(seconds)}
+    return {"bytes": status("VmHWM") - before, "seconds": min(seconds)}
 
 
 def fitted(rows: list[dict]) -> dict:
@@ -92,9 +90,12 @@ def fitted(rows: list[dict]) -> dict:
     import numpy as np
     from scipy.optimize import nnls
 
+    from edgewise.training.expected_cost import terms_of
+
+    every = [terms_of(problem_of(row["layer"], row["normalize"], row["size"]))[0] for row in rows]
     found = {}
     for name, column, scale in (("bytes", "bytes", 1.0), ("nanoseconds", "seconds", 1e9)):
-        terms = np.array([row["terms"] for row in rows])
+        terms = np.array(every)
         if name == "bytes":
             terms[:, -1] = 0  # parameters are few beside what they are multiplied by
         truth = scale * np.array([row[column] for row in rows])

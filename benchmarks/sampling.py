@@ -1,9 +1,8 @@
-"""Does sampled training reach the accuracy of the whole graph, how many batches a second are
-sampled, and what do a hundred million edges take?
+"""Does sampled training reach the accuracy of the whole graph, and how many batches a second are
+sampled?
 
     python benchmarks/sampling.py accuracy [--papers 84000] [--seeds 0 1]
     python benchmarks/sampling.py batches [--edges 1000000]
-    python benchmarks/sampling.py store GRAPH [--steps 2000]
 
 **accuracy**: a graph of a million edges whose labels depend on the direction and the kind of
 edges (`edgewise.direction_and_kind_graph`; 1.0 is possible). The same network, two row-normalised
@@ -13,10 +12,6 @@ convolutions 16 wide, is trained on the whole graph and by sampled neighbours, a
 10, with their node features and the channels of their edges, by one thread. Beside ours a
 sampler in plain torch (CSR, offsets drawn with replacement, `torch.unique` for the numbering), and
 PyG's NeighborLoader where pyg-lib or torch-sparse is installed. Medians of 30 after 5.
-
-**store**: sampled steps and exact prediction of a graph store, two row-normalised convolutions 32
-wide, fan-outs 10 and 5, 1,024 nodes a step; labels are the sign of a feature. Peak memory is that
-of the process, pages of mapped files included; rates are by the time of the processor.
 
 Writes benchmarks/results/sampling.json, the part that was measured.
 """
@@ -29,19 +24,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from memory import peak_gib
 from scaling import hub_graph
-from torch.nn.functional import cross_entropy
 
 from edgewise.core.presets import make_settings
-from edgewise.core.settings import ModelSettings
-from edgewise.data.graph_store import open_store
 from edgewise.data.splits import random_split
 from edgewise.data.synthetic import direction_and_kind_graph
 from edgewise.graphs.array_graph import ArrayGraph
 from edgewise.graphs.sampled_graph import SampledGraph
 from edgewise.kernels.sampling import Numbering
-from edgewise.nn.network import ChannelNetwork
 from edgewise.tasks.classification import Classification
 from edgewise.training import Fitting, make_trainer
 from edgewise.units.node import node_problem
@@ -52,9 +42,9 @@ NETWORK = {"normalize": "row", "hidden": 16, "dropout": 0.0}
 WAYS = {
     "neighbors 5,5": {
         **{"neighbors": "5,5", "batch_size": 1024},
-        **{"learning_rate": 0.01, "epochs": 4, "patience": 4},
+        **{"learning_rate": 0.01, "epochs": 8, "patience": 8},
     },
-    "whole graph": {"learning_rate": 0.03, "epochs": 50, "patience": 50},
+    "whole graph": {"learning_rate": 0.03, "epochs": 120, "patience": 120},
 }
 BATCH, FAN_OUTS = 1024, (15, 10)
 
@@ -156,63 +146,6 @@ def batches(edges: int) -> list[dict]:
     return rows
 
 
-def store(folder: str, steps: int) -> list[dict]:
-    graph = open_store(folder).graph
-    settings = ModelSettings(normalize="row", hidden=32, dropout=0.0)
-    model = ChannelNetwork(graph.num_features, 2, graph.num_channels, settings)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
-    data = SampledGraph(graph, (10, 5))
-    rows: list[dict] = []
-
-    clock = [time.perf_counter(), time.process_time()]
-
-    def measured(phase: str, counts: dict[str, float], **more: object) -> None:
-        """Rates are those of the processor's time: other processes and pauses do not count."""
-        wall, spent = time.perf_counter() - clock[0], time.process_time() - clock[1]
-        rates = {f"{name} a CPU second": round(count / spent, 2) for name, count in counts.items()}
-        sizes = {"seconds": round(wall, 1), "CPU seconds": round(spent, 1)}
-        rows.append(
-            {
-                "edges": graph.num_edges,
-                "phase": phase,
-                **rates,
-                **more,
-                **sizes,
-                "GiB": round(peak_gib(), 2),
-            }
-        )
-        print(rows[-1], flush=True)
-        clock[:] = time.perf_counter(), time.process_time()
-
-    some = np.zeros(1, dtype=np.int64)
-    degree, _ = data._sums.degree, data._sums.rows("directed", some)
-    measured("sums of channels", {"million edges": graph.num_edges / 1e6})
-    torch.manual_seed(0)
-    seeds = torch.randint(graph.num_nodes, (steps * BATCH,)).unique()[: steps * BATCH]
-    losses, pairs = [], 0
-    for number, (nodes, batch) in enumerate(data.training_batches(seeds, BATCH)):
-        truth = (torch.from_numpy(graph.x[nodes.numpy(), 0]) > 0).long()
-        loss = cross_entropy(model(batch), truth)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        pairs += sum(len(hop.near) for hop in batch.edges.hops)
-        if number + 1 == steps:
-            break
-    shown = [round(statistics.mean(part), 3) for part in (losses[:50], losses[-50:])]
-    measured("sampled training", {"steps": len(losses), "million pairs": pairs / 1e6},
-             steps=len(losses), loss=shown)  # fmt: skip
-    (batch,) = data.evaluation_batches(torch.arange(graph.num_nodes))
-    with torch.no_grad():
-        outputs = model.eval()(batch)
-    truth = torch.from_numpy(np.asarray(graph.x)[:, 0] > 0)
-    right = float((outputs.argmax(1) == truth.long()).double().mean())
-    done = {"thousand nodes": graph.num_nodes / 1e3, "million pairs": 2 * degree.sum() / 1e6}
-    measured("exact prediction", done, accuracy=round(right, 4))
-    return rows
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = parser.add_subparsers(dest="part", required=True)
@@ -222,12 +155,9 @@ def main() -> None:
     one.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     one = parts.add_parser("batches")
     one.add_argument("--edges", type=int, default=1_000_000)
-    one = parts.add_parser("store")
-    one.add_argument("folder")
-    one.add_argument("--steps", type=int, default=2000)
     given = vars(parser.parse_args())
     part = given.pop("part")
-    rows = {"accuracy": accuracy, "batches": batches, "store": store}[part](**given)
+    rows = {"accuracy": accuracy, "batches": batches}[part](**given)
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if part != "batches":
         rows = [*known.get(part, []), *rows]

@@ -13,6 +13,7 @@ from edgewise.graphs.batch import DIRECTIONS, TRIPLED, Batch, Edges
 from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.graphs.sampled_graph import StoredEdges
 from edgewise.kernels.activation import drop
+from edgewise.kernels.colours import Refinement
 from edgewise.kernels.dropout import draw_key
 from edgewise.nn.blocks import NORMS, Block
 from edgewise.nn.colours import colours_of, through_blocks
@@ -46,6 +47,10 @@ class Network(nn.Module):
     def represent(self, batch: Batch) -> Float[Tensor, "rows width"]:
         """The embedding of each row of a batch: the input of the last layer."""
         raise NotImplementedError
+
+    def computed_rows(self, batch: Batch) -> tuple[float, float]:
+        """How many nodes and edges a layer computes for a batch."""
+        return float(len(batch.x)), float(batch.edge_index.size(1))
 
     def weights(self) -> list[nn.Parameter]:
         """The parameters that L2 regularisation applies to: neither biases nor those of norms."""
@@ -179,20 +184,38 @@ class ChannelNetwork(Network):
 
     def _shared(self, batch: Batch) -> Tensor | None:
         """The same for many graphs, their equal nodes computed once; None where that cannot be."""
-        drops = self.training and self.settings.dropout > 0  # each node for itself
-        encoder, blocks = self.edge_encoder, self._blocks()
-        if batch.num_graphs < 2 or drops or self.incident is not None or encoder is None:
-            return None
-        if not all(block.layer.takes_colours for block in blocks):
-            return None
-        every = batch.edges.encoded(self.direction)
-        colours = colours_of(batch.x, every.edge_index, every.edge_attr, len(blocks))
-        if colours is None:
+        colours, encoder = self._colours(batch), self.edge_encoder
+        if colours is None or encoder is None:
             return None
         assert isinstance(batch.x, Tensor)
         x = self._encoded(batch.x[colours.first_node])
         assert isinstance(x, Tensor)
-        return through_blocks(blocks, colours, x, encoder(every.edge_attr[colours.first_edge]))
+        edges = batch.edges.encoded(self.direction).edge_attr[colours.first_edge]
+        return through_blocks(self._blocks(), colours, x, encoder(edges))
+
+    def computed_rows(self, batch: Batch) -> tuple[float, float]:
+        """How many nodes and edges a layer computes, the mean over layers: equal ones count once.
+
+        Edges are those of the batch, before direction is encoded.
+        """
+        nodes, edges = super().computed_rows(batch)
+        colours = self._colours(batch)
+        if colours is None:
+            return nodes, edges
+        sizes = [(len(level.node_count), len(level.edge_count)) for level in colours.levels]
+        every = batch.edges.encoded(self.direction).edge_index.size(1)
+        found = [sum(size) / len(sizes) for size in zip(*sizes, strict=True)]
+        return found[0], edges * found[1] / every
+
+    def _colours(self, batch: Batch) -> Refinement | None:
+        """Which nodes and edges are equal through all layers; None where it does not matter."""
+        drops = self.training and self.settings.dropout > 0  # each node for itself
+        if batch.num_graphs < 2 or drops or self.incident is not None or self.edge_encoder is None:
+            return None
+        if not all(block.layer.takes_colours for block in self._blocks()):
+            return None
+        every = batch.edges.encoded(self.direction)
+        return colours_of(batch.x, every.edge_index, every.edge_attr, len(self.blocks))
 
     def _in_blocks(
         self,
