@@ -37,7 +37,7 @@ from edgewise.training import make_trainer
 from edgewise.training.trainer import Trainer
 from edgewise.units.base import Problem
 
-BATCH, MANY, TURNS, CLIP = 64, 256, 4, 5.0
+BATCH, MANY, TURNS, CLIP = 64, 256, 3, 5.0
 GATED: dict[str, Any] = {"hidden": 128, "channels": 32}
 CONV: dict[str, Any] = {
     "layer": "conv", "normalize": "gcn", "hidden": 64, "depth": 4, "pooling": "mean+max+sum",

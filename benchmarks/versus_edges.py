@@ -225,7 +225,8 @@ def show(seeds: list[int]) -> None:
                 and line["seed"] in seeds and line["settings"] == settings
             ]  # fmt: skip
             spread = f" ± {np.std(scores, ddof=1):.4f}" if len(scores) > 1 else ""
-            few = "" if len(scores) == len(seeds) else f" ({len(scores)} runs)"
+            runs = f" ({len(scores)} run{'s' * (len(scores) > 1)})"
+            few = "" if len(scores) == len(seeds) else runs
             cells.append(f"{np.mean(scores):.4f}{spread}{few}" if scores else "")
         print(f"| {model} | {' | '.join(cells)} |")
 

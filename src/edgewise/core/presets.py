@@ -30,7 +30,7 @@ _LINKS: dict[str, Any] = {
     "split": "0.8,0.1,0.1",
     "dropout": 0.2,
     "epochs": 100,
-    "patience": 20,
+    "patience": 40,
     # Validation links stand among twenty other pairs, training links beside one: losses differ.
     "monitor": "score",
 }
