@@ -57,6 +57,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         _run()
+    except KeyboardInterrupt:  # while the flags are read; commands answer it themselves
+        sys.exit(130)
     except EdgewiseError as error:
         _fail(str(error))
     except OSError as error:
