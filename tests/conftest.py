@@ -26,10 +26,6 @@ def njit(function=None, **options):
 
 numba.njit = njit
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as processors run the tests already
-    numba.set_num_threads(1)
-    torch.set_num_threads(1)
-
 settings.register_profile(
     "edgewise", max_examples=25, deadline=None, derandomize=True, database=None
 )
