@@ -27,7 +27,7 @@ def njit(function=None, **options):
 numba.njit = njit
 
 settings.register_profile(
-    "edgewise", max_examples=25, deadline=None, derandomize=True, database=None
+    "edgewise", max_examples=15, deadline=None, derandomize=True, database=None
 )
 settings.load_profile("edgewise")
 
