@@ -107,14 +107,20 @@ class Team:
         return ask if self.alone else lambda: bool(self.led(self.leads and ask()))
 
     def _sent(self, data: bytes) -> bytes:
-        size = torch.tensor([len(data)], device=self.device)
+        size = int(self._of_first(torch.tensor([len(data)], device=self.device)))
+        block = torch.zeros(size, dtype=torch.uint8, device=self.device)
+        if self.leads:
+            block.copy_(torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy()))
+        return self._of_first(block).cpu().numpy().tobytes()
+
+    def _of_first(self, value: Tensor) -> Tensor:
+        """The tensor of the first process, which is of one shape in all."""
+        # By shared memory, who waits looks after the others; gloo may wait for one that is gone.
+        if self.exchange is not None:
+            return self.exchange.stacked(value)[0]
         with self._answering():
-            dist.broadcast(size, src=0)
-            block = torch.empty(int(size), dtype=torch.uint8, device=self.device)
-            if self.leads:
-                block.copy_(torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy()))
-            dist.broadcast(block, src=0)
-        return block.cpu().numpy().tobytes()
+            dist.broadcast(value, src=0)
+        return value
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
