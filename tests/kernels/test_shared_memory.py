@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.team import WorkerLost
+from edgewise.core.team import Team, WorkerLost
 from edgewise.kernels import shared_memory
 from edgewise.kernels.shared_memory import SharedMemory, make_shared_file
 
@@ -50,6 +50,20 @@ def test_sums_and_stacks_are_those_of_all_also_of_many_messages_and_large_ones(p
     assert all(map(torch.equal, first[:-1], sums))
     assert first[-1].tolist() == [[[5 + rank]] * 5 for rank in range(WORKERS)]
     assert all(all(map(torch.equal, first, other)) for other in others)
+
+
+def test_what_the_first_process_says_goes_by_shared_memory_too(path):
+    """Without torch.distributed, which may wait for a process that is gone."""
+
+    def ask(memory, rank):
+        team = Team(rank, WORKERS, exchange=memory)
+        tensors = {"a": torch.full((3, 2), float(rank)), "b": torch.tensor([rank])}
+        return team.led({"epoch": rank}), team.led_tensors(tensors)
+
+    for said, tensors in of_each(path, ask):
+        assert said == {"epoch": 0}
+        assert tensors["a"].tolist() == [[0.0, 0.0]] * 3
+        assert tensors["b"].tolist() == [0]
 
 
 def test_a_process_that_is_gone_or_silent_is_told(path, monkeypatch):
