@@ -11,7 +11,7 @@ or mean ROC AUC. Several ways to predict are scored in the same run: `last` is b
 last epoch, `average` by their moving average, and `best` by those of the epoch with the lowest
 loss, chosen on one half of the validation rows and scored on the other, and the other way round, so
 that no row is scored that chose. `blend` is `best` with descriptors, whose weight is chosen in the
-same way; `descriptors` are those alone. A run is a line of benchmarks/results/search_default.jsonl
+same way; `last+d` is `last` with descriptors, `descriptors` are those alone. A run is a line of benchmarks/results/search_default.jsonl
 with all settings that differ from the defaults, so the script can be stopped and continued.
 """
 
@@ -61,7 +61,7 @@ QUESTIONS: dict[str, tuple[Any, ...]] = {
     "pooling": ("mean+max+sum", "mean", "sum", "max"),
     "featurizer": ("rich", "paper"),
 }
-WAYS = ("last", "best", "average", "descriptors", "blend")
+WAYS = ("last", "best", "average", "descriptors", "last+d", "blend")
 
 
 def problem_of(dataset: str, split: int, settings: Settings) -> Problem:
@@ -123,20 +123,21 @@ def run(dataset: str, split: int, settings: Settings) -> dict[str, Any]:
     halves = torch.arange(len(rows)).chunk(2)
     crossed = torch.empty_like(average)
     described = by_descriptors(problem)
-    blend = described.copy()
+    blends = {"last+d": described.copy(), "blend": described.copy()}
     for mine, other in (halves, halves[::-1]):
         losses = [float(task.loss(out[mine], truth[mine], None)) for out in outputs]
         best = outputs[int(np.argmin(losses))]
         crossed[other] = best[other]
-        found = task.decode(best).numpy()
-        weight = blending_weight(task.decoded_truth(truth[mine]), found[mine], described[mine])
-        blend[other] = (1 - weight) * found[other] + weight * described[other]
+        for blend, kept in zip(blends.values(), (outputs[-1], best), strict=True):
+            found = task.decode(kept).numpy()
+            weight = blending_weight(task.decoded_truth(truth[mine]), found[mine], described[mine])
+            blend[other] = (1 - weight) * found[other] + weight * described[other]
     return {
         "last": score(outputs[-1]),
         "best": score(crossed),
         "average": score(average),
         "descriptors": round(task.score(described, truth.numpy()), 4),
-        "blend": round(task.score(blend, truth.numpy()), 4),
+        **{way: round(task.score(blend, truth.numpy()), 4) for way, blend in blends.items()},
         "history": [score(out) for out in outputs[4::5]],
         "train_cpu_seconds": round(seconds, 1),
     }
@@ -170,7 +171,7 @@ def table(path: Path, planned: list[tuple[str, Any, dict[str, Any]]]) -> str:
             options.setdefault(option, {})[job["s"]] = line
     lines = [
         f"| data | setting | value | splits | {' | '.join(WAYS)} | CPU s |",
-        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
+        "|---|---|---|---:|" + "---:|" * (len(WAYS) + 1),
     ]
     for (dataset, question), options in answers.items():
         common = set.intersection(*(set(found) for found in options.values()))

@@ -351,10 +351,10 @@ edges[1, :80] = 0
 edges = edges.unique(dim=1)
 x = torch.randn(60, 5, generator=generator)
 torch.manual_seed(1)
-model = ew.NodeModel(5, 3, 3, ew.VARIANTS["EGNN(A)"])
-out = model(x, edges, torch.ones(edges.size(1), 3))
+layer = ew.ChannelAttention(5, 4, edge_channels=3)
+out = layer(x, edges, torch.ones(edges.size(1), 3))
 out.square().sum().backward()
-for tensor in (out, *(parameter.grad for parameter in model.parameters())):
+for tensor in (out, *(parameter.grad for parameter in layer.parameters())):
     print(tensor.detach().numpy().tobytes().hex())
 """
 
