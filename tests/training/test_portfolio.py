@@ -42,7 +42,7 @@ def problem_of(graph, validation=True, **changes):
     rows = torch.randperm(60, generator=torch.Generator().manual_seed(1))
     parts = rows.split([30, 20, 10]) if validation else (rows[:50], rows[:0], rows[50:])
     task = Classification(("y",), graph.class_names)
-    settings = make_settings("node", epochs=10, **changes)
+    settings = make_settings("node", **{"epochs": 10, **changes})
     return node_problem(graph, task, graph.y, Split(*parts), settings)[0]
 
 
@@ -142,6 +142,17 @@ def test_early_stopping_by_the_score_keeps_the_epoch_with_the_best_one(graph):
     assert by_score.best.validation_score == best
     equal = [e.validation_loss for e in by_score.history if e.validation_score == best]
     assert by_score.best.validation_loss == min(equal)
+
+
+def test_the_last_epoch_is_kept_where_asked_for_unless_training_ends_before_it(graph):
+    settings = {"hidden": 4, "learning_rate": 0.05, "monitor": "last"}
+    ended = fit_member(problem_of(graph, epochs=30, patience=30, **settings))
+    assert ended.best.number == 30
+    assert ended.best.validation_loss > min(e.validation_loss for e in ended.history)
+    stopped = fit_member(problem_of(graph, epochs=30, patience=3, **settings))
+    assert len(stopped.history) < 30
+    assert stopped.best.number == len(stopped.history) - 3
+    assert stopped.best.validation_loss == min(e.validation_loss for e in stopped.history)
 
 
 def test_incident_edges_reach_the_nodes():

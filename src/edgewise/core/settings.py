@@ -273,9 +273,10 @@ class TrainingSettings(Part):
     )
     monitor: str = setting(
         "loss",
-        "what early stopping goes by on validation data: the loss, or the score (the task's "
-        "headline metric)",
-        choices=("loss", "score"),
+        "the epoch whose weights are kept: that of the lowest validation loss, of the best "
+        "validation score (the task's headline metric), or the last one, if early stopping, which "
+        "then goes by the loss, does not end training before it",
+        choices=("loss", "score", "last"),
     )
     batch_size: int = setting(
         64,

@@ -33,14 +33,19 @@ class Fitting:
     @property
     def best(self) -> Epoch | None:
         """The epoch whose weights are kept: the best on validation rows, or the last one."""
-        if not len(self.trainer.split.validation):
-            return self.history[-1] if self.history else None
+        if self.history and (not len(self.trainer.split.validation) or self._ended_as_planned):
+            return self.history[-1]
         return min(self.history, key=self._rank, default=None)
+
+    @property
+    def _ended_as_planned(self) -> bool:
+        """Whether the last epoch is there, and its weights are those to keep."""
+        return self.settings.monitor == "last" and len(self.history) == self.settings.epochs
 
     def _rank(self, epoch: Epoch) -> tuple[float, float]:
         """Lower is better; of equal scores the one with the lower loss."""
         score = epoch.validation_score
-        if self.settings.monitor == "loss" or math.isnan(score):
+        if self.settings.monitor != "score" or math.isnan(score):
             return 0.0, epoch.validation_loss
         return score if self.trainer.task.lower_is_better else -score, epoch.validation_loss
 
