@@ -181,10 +181,11 @@ def table(path: Path, planned: list[tuple[str, Any, dict[str, Any]]]) -> str:
         for option, found in options.items():
             some = [found[split] for split in sorted(common)]
             means = [np.mean([line.get(way, np.nan) for line in some]) for way in WAYS]
+            shown = ("" if np.isnan(mean) else f"{mean:.3f}" for mean in means)
             cost = np.mean([line["train_cpu_seconds"] for line in some])
             lines.append(
                 f"| {dataset} | {question} | {option} | {len(some)} | "
-                + " | ".join(f"{mean:.3f}" for mean in means)
+                + " | ".join(shown)
                 + f" | {cost:.0f} |"
             )
     return "\n".join(lines)

@@ -95,7 +95,7 @@ PORTFOLIO: dict[str, dict[str, dict[str, Any]]] = {
     "node": {
         "shallow": _ROOTED,
         "wide": {**_RESIDUAL, **_ROOTED, "depth": 2, "dropout": 0.6},
-        "deep": {**_RESIDUAL, **_ROOTED, "depth": 10, "learning_rate": 0.01},
+        "deep": {**_RESIDUAL, **_ROOTED, "depth": 15, "learning_rate": 0.01},
         "gated": {**_RESIDUAL, "layer": "gated"},
     }
 }
