@@ -9,7 +9,7 @@ chemprop 2.3.1 runs with its defaults and 50 epochs, in an environment of its ow
 run), Edgewise with its defaults (`edgewise-5`: with `--ensemble 5`), both on one thread through
 their own command lines. Splits are 80/10/10: `random` is cut from
 `numpy.random.RandomState(seed).permutation(rows)`, `scaffold` is ours with that seed; both sides
-read the same files. A run is one line of benchmarks/results/versus_chemprop.jsonl, appended when it
+read the same files, of molecules that RDKit can read. A run is one line of benchmarks/results/versus_chemprop.jsonl, appended when it
 is done, so the script can be stopped and continued; a line of Edgewise holds the settings that
 differ from the defaults, and is not used with others. Seconds are those of a whole process, import
 included: `cpu` of its processor time, `wall` by the clock, which means little on a busy machine.
@@ -31,6 +31,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from rdkit.Chem import MolFromSmiles
+from rdkit.rdBase import BlockLogs
 from scipy.stats import t as student
 from sklearn.metrics import roc_auc_score
 
@@ -47,13 +49,19 @@ MODELS = ("edgewise", "chemprop")
 RESULTS = HERE / "results" / "versus_chemprop.jsonl"
 
 
-def split_rows(source: MoleculeTable, kind: str, seed: int) -> dict[str, list[int]]:
+def readable_rows(source: MoleculeTable) -> list[int]:
+    """The rows that RDKit can read: of Tox21 it cannot read 8, and chemprop refuses such tables."""
+    with BlockLogs():
+        return [row for row, text in enumerate(source.smiles) if MolFromSmiles(text) is not None]
+
+
+def split_rows(smiles: Sequence[str], kind: str, seed: int) -> dict[str, list[int]]:
     """The rows of the three subsets, counted from 0."""
     if kind == "scaffold":
-        parts = scaffold_split(source.smiles, seed=seed).parts()
+        parts = scaffold_split(smiles, seed=seed).parts()
         return {name: rows.tolist() for name, rows in parts.items()}
-    shuffled = np.random.RandomState(seed).permutation(len(source)).tolist()
-    first, second = int(0.8 * len(source)), int(0.9 * len(source))
+    shuffled = np.random.RandomState(seed).permutation(len(smiles)).tolist()
+    first, second = int(0.8 * len(smiles)), int(0.9 * len(smiles))
     return {
         "train": shuffled[:first],
         "validation": shuffled[first:second],
@@ -164,11 +172,13 @@ def edgewise(source: MoleculeTable, seed: int, ensemble: int, out: Path) -> Cost
 def compete(job: dict[str, Any], work: Path, program: Path | None) -> dict[str, Any]:
     """Train and predict once; the test score, and what it cost."""
     source, task = read_named(job["dataset"]), DATASETS[job["dataset"]]
-    rows = split_rows(source, job["split"], job["seed"])
+    readable = readable_rows(source)
+    rows = split_rows([source.smiles[row] for row in readable], job["split"], job["seed"])
+    test = [readable[row] for row in rows["test"]]
     out = work / "-".join(str(job[key]) for key in ("model", "dataset", "split", "seed"))
     out.mkdir(parents=True, exist_ok=True)
-    write_table(out / "all.csv", source, range(len(source)), targets=True)
-    write_table(out / "test.csv", source, rows["test"], targets=False)
+    write_table(out / "all.csv", source, readable, targets=True)
+    write_table(out / "test.csv", source, test, targets=False)
     split = {"train": rows["train"], "val": rows["validation"], "test": rows["test"]}
     (out / "splits.json").write_text(json.dumps([split]))
     (out / "split.json").write_text(json.dumps(rows))
@@ -178,10 +188,10 @@ def compete(job: dict[str, Any], work: Path, program: Path | None) -> dict[str, 
         cost = edgewise(source, job["seed"], MEMBERS[job["model"]], out)
     with (out / "predicted.csv").open(newline="", encoding="utf-8") as file:
         table = list(csv.DictReader(file))
-    if [line["smiles"] for line in table] != [source.smiles[row] for row in rows["test"]]:
+    if [line["smiles"] for line in table] != [source.smiles[row] for row in test]:
         raise SystemExit(f"{out / 'predicted.csv'} does not list the test molecules in their order")
     predicted = np.array([[_value(line, name) for name in source.targets] for line in table])
-    observed = measured(source)[rows["test"]]
+    observed = measured(source)[test]
     return {"test_score": round(score(observed, predicted, task), 5), **cost}
 
 
