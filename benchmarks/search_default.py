@@ -11,8 +11,9 @@ or mean ROC AUC. Several ways to predict are scored in the same run: `last` is b
 last epoch, `average` by their moving average, and `best` by those of the epoch with the lowest
 loss, chosen on one half of the validation rows and scored on the other, and the other way round, so
 that no row is scored that chose. `blend` is `best` with descriptors, whose weight is chosen in the
-same way; `last+d` is `last` with descriptors, `descriptors` are those alone. A run is a line of benchmarks/results/search_default.jsonl
-with all settings that differ from the defaults, so the script can be stopped and continued.
+same way, `last+d` is `last` with descriptors; `descriptors` are those alone. A run is a line of
+benchmarks/results/search_default.jsonl with all settings that differ from the defaults, so the
+script can be stopped and continued.
 """
 
 import argparse

@@ -9,9 +9,10 @@ chemprop 2.3.1 runs with its defaults and 50 epochs, in an environment of its ow
 run), Edgewise with its defaults (`edgewise-5`: with `--ensemble 5`), both on one thread through
 their own command lines. Splits are 80/10/10: `random` is cut from
 `numpy.random.RandomState(seed).permutation(rows)`, `scaffold` is ours with that seed; both sides
-read the same files, of molecules that RDKit can read. A run is one line of benchmarks/results/versus_chemprop.jsonl, appended when it
-is done, so the script can be stopped and continued; a line of Edgewise holds the settings that
-differ from the defaults, and is not used with others. Seconds are those of a whole process, import
+read the same files, of molecules that RDKit can read. A run is one line of
+benchmarks/results/versus_chemprop.jsonl, appended when it is done, so the script can be stopped and
+continued; a line of Edgewise holds the settings that differ from the defaults, and is not used with
+others. Seconds are those of a whole process, import
 included: `cpu` of its processor time, `wall` by the clock, which means little on a busy machine.
 Scores are of the test molecules: RMSE, or ROC AUC averaged over the assays.
 """
