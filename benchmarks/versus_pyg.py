@@ -6,7 +6,7 @@
 
 Edgewise runs with its defaults: a regime chosen from four on validation data. Each rival gets as
 many networks drawn at random (depth, width, norm, residuals, dropout, learning rate, weight decay),
-and the same procedure: 40 epochs, the better half goes on to 160, the winner on validation data is
+and the same procedure: 40 epochs, the better half goes on to 240, the winner on validation data is
 trained from its start, with early stopping by the validation score (patience 100, at most 1,000
 epochs). Cora, CiteSeer and PubMed are the directed originals in random 60/20/20 splits; Squirrel
 and Minesweeper come with ten splits, of which the last is left out, because our regimes were set up

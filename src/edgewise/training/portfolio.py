@@ -16,7 +16,7 @@ from edgewise.training.fitting import Fitting
 from edgewise.training.trainer import make_trainer
 from edgewise.units.base import Problem, Show, Tell
 
-RUNGS = (40, 160)  # epochs after which the worse half of the regimes is rejected
+RUNGS = (40, 240)  # epochs after which the worse half of the regimes is rejected
 
 
 def decided(
