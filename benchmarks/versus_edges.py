@@ -10,9 +10,10 @@ All models see the ratings of training edges, never an edge's own.
 
 `gine` and `gat` are GINEConv and GATConv of PyG with edge_dim, batch norm and residuals on the same
 messages and node features as ours (counts and means of the edges around a node), and a perceptron
-on the pair of end states and on what our read-out gets about the pair (its own columns, counts and
-means of parallel and of reverse edges); `mlp` is that perceptron without layers. All networks are
-64 wide, those with layers two deep, and train as long. `boosting` is scikit-learn's
+on the pair of end states and on what is known of the pair (its own columns, counts and means of
+parallel and of reverse edges); `mlp` is that perceptron without layers. `gat+paths` also gets what
+our read-out is told of paths of two edges between the ends. All networks are 64 wide, those with
+layers two deep, and train as long. `boosting` is scikit-learn's
 HistGradientBoosting on counts, means and shares of negative ratings that both ends gave and
 received, and, as `boosting+reverse`, on the rating of the reverse edge, too.
 
@@ -62,10 +63,12 @@ _NETWORKS = [
 _TREES = [
     {"learning_rate": rate, "max_leaf_nodes": leaves} for rate in (0.03, 0.1) for leaves in (8, 31)
 ]
+_TOLD_OF_PATHS = [{**settings, "paths": True} for settings in _NETWORKS]
 TRIED: dict[str, list[dict[str, Any]]] = {
-    "edgewise": _NETWORKS,
+    "edgewise": _TOLD_OF_PATHS,
     "gine": _NETWORKS,
     "gat": _NETWORKS,
+    "gat+paths": _TOLD_OF_PATHS,
     "mlp": _NETWORKS,
     "boosting": _TREES,
     "boosting+reverse": _TREES,
@@ -84,7 +87,8 @@ class PygNetwork(Network):
         channels, hidden, dropout = data.num_channels, settings.hidden, settings.dropout
         depth = 0 if kind == "mlp" else settings.depth
         self.encoder = nn.Linear(data.num_features, hidden)
-        self.pair = nn.Linear(query_width(channels, directed=settings.directed), hidden)
+        width = query_width(channels, directed=settings.directed, paths=settings.paths)
+        self.pair = nn.Linear(width, hidden)
         self.layers = nn.ModuleList()
         for _ in range(depth):
             inner = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
@@ -122,12 +126,12 @@ def opened(question: str, seed: int, settings: dict[str, Any]) -> Problem:
 def networks(model: str, question: str, seed: int, settings: dict[str, Any]) -> dict[str, float]:
     """Train a network; scores of validation and test."""
     training = _TRAINING_BY_TIME if "time_column" in QUESTIONS[question] else _TRAINING
-    problem = opened(question, seed, {**training, **settings})
+    problem = opened(question, seed, {**training, "paths": False, **settings})
     if model == "edgewise":
         trainer = make_trainer(problem)
     else:
         torch.manual_seed(seed)
-        trainer = Trainer(problem, PygNetwork(model, problem))
+        trainer = Trainer(problem, PygNetwork(model.removesuffix("+paths"), problem))
     fitting = Fitting(trainer)
     while not fitting.done:
         fitting.step()

@@ -33,7 +33,7 @@ def rows_of(kind, fan_outs=(-1, -1)):
             **{"labels": labels, "known": known, "time": torch.arange(EDGES) // 4},
             "starts": torch.tensor([-1, 5, 10]),
         },
-    }[kind]
+    }[kind] | {"paths": True}
     return EdgeRows(a_graph(), **more), SampledEdgeRows(a_graph(), **more, fan_outs=fan_outs)
 
 

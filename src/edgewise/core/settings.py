@@ -229,6 +229,12 @@ class ModelSettings(Part):
     incident_means: bool = setting(
         True, "number of incident edges and means of their channels as node features", of="unit"
     )
+    paths: bool = setting(
+        False,
+        "number of the paths of two edges between the ends of an edge, and means along them, as "
+        "features of the edge",
+        of="unit",
+    )
     regime: str = setting(
         "given",
         "kind of network: as the other settings say (given), one of a fixed portfolio, or auto, "

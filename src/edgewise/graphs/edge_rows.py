@@ -11,18 +11,22 @@ from torch import Tensor
 from edgewise.graphs.batch import EVERYTHING, Batch, EdgeQueries, Edges, Share
 from edgewise.graphs.graph import Graph
 from edgewise.graphs.incident import Messages, means, pair_groups, sums_width
+from edgewise.graphs.two_paths import GroupSums, path_means, path_width
+from edgewise.kernels.common_neighbors import NeighborLists
 
 FOLDS = 10  # into which training edges are cut, where they show their labels to one another
 
 
-def query_width(channels: int, *, directed: bool) -> int:
+def query_width(channels: int, *, directed: bool, paths: bool = False) -> int:
     """The width of what an edge to predict comes with: its channels, and means of those beside it.
 
     Args:
         channels: Of an edge, see :attr:`EdgeRows.num_channels`.
         directed: Whether those the other way are told apart.
+        paths: Whether paths of two edges between its ends are told of.
     """
-    return channels + (1 + directed) * (1 + channels)
+    around = 1 + channels
+    return channels + (1 + directed) * around + paths * path_width(around, directed=directed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,7 @@ class EdgeRows:
         directed: Whether an edge goes one way.
         incident: Whether nodes get the number of their edges and the means of their channels as
             features.
+        paths: Whether an edge is told of the paths of two edges between its ends.
         rows: The row of each edge in its table.
         device: Where to compute.
     """
@@ -55,6 +60,7 @@ class EdgeRows:
     starts: Tensor | None = None
     directed: bool = True
     incident: bool = True
+    paths: bool = False
     rows: Tensor | None = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
@@ -221,11 +227,23 @@ class EdgeRows:
         others = [means(beside, graph.num_channels)]
         if self.directed:
             others.append(means(sums[back[rows]], graph.num_channels))
+        if self.paths:
+            others.append(self._path_means(rows, lambda some: sums[torch.from_numpy(some)]))
         own = graph.channels[rows]
         hidden = own.new_zeros(len(rows), self.num_channels - graph.num_channels)
         wide = torch.cat([own, hidden, *others], dim=1)
         queries = EdgeQueries(graph.edge_index[:, rows], wide)
         return replace(batch, queries=queries.to(self.device))
+
+    def _path_means(self, rows: Tensor, group_sums: GroupSums) -> Tensor:
+        pairs, channels = self.graph.edge_index[:, rows].numpy(), self.graph.num_channels
+        return path_means(self._neighbors, pairs, group_sums, channels, directed=self.directed)
+
+    @cached_property
+    def _neighbors(self) -> NeighborLists:
+        there, back, _ = self._pairs
+        ends, back = self.graph.edge_index.numpy(), back if self.directed else there
+        return NeighborLists.of(ends, there.numpy(), back.numpy(), self.graph.num_nodes)
 
 
 def edge_name(source: str, target: str) -> str:

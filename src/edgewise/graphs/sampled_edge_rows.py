@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -141,12 +141,17 @@ class SampledEdgeRows(EdgeRows):
             means(self._pair_sums(groups.numpy(), left_out.numpy(), before, seen), own.size(1))
             for groups, left_out in sides[: 1 + self.directed]
         ]
+        if self.paths:
+            nobody = np.int64(-1)
+            sums = partial(self._pair_sums, left_out=nobody, before=before, seen=seen)
+            others.append(self._path_means(rows, sums))
         return torch.cat([own, hidden, *others], dim=1)
 
     def _pair_sums(
-        self, groups: np.ndarray, left_out: np.ndarray, before: Any, seen: np.ndarray
+        self, groups: np.ndarray, left_out: np.ndarray | np.int64, before: Any, seen: np.ndarray
     ) -> Tensor:
         """The sums over groups of edges, each without one edge."""
+        left_out = np.broadcast_to(left_out, groups.shape)
         start, order = self._groups_of_pairs
         counts = start[groups + 1] - start[groups]
         query = np.repeat(np.arange(len(groups)), counts)

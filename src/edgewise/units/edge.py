@@ -56,7 +56,7 @@ class EdgeUnit(Unit):
     name, plural, estimator = "edge", "edges", "Edge"
     settings = frozenset(
         {"head", "batch_size", "time_column", "label_messages", "label_columns", "ports"}
-        | {"incident_means", "neighbors"}
+        | {"incident_means", "neighbors", "paths"}
     )
     not_searched = frozenset({"layer", "batch_size"})  # edge states, of a whole graph
     id_column, error_view = "row", "edges"
@@ -91,8 +91,9 @@ class EdgeUnit(Unit):
         refuse_undivided(settings)
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
-        width = query_width(channels, directed=settings.model.directed)
-        return pair_network(features, outputs, channels, width, settings.model)
+        model = settings.model
+        width = query_width(channels, directed=model.directed, paths=model.paths)
+        return pair_network(features, outputs, channels, width, model)
 
     def predicted(self, model: Predicts, source: Source, asked: Asked) -> Iterator[Predicted]:
         data, truth, count = self._read(model, source, asked.tell)

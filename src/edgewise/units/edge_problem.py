@@ -77,6 +77,7 @@ def edge_rows(
         starts=None if times is None else stretch_starts(times, split),
         directed=model.directed,
         incident=model.incident_means,
+        paths=model.paths,
         rows=read.rows,
         device=find_device(settings.training.device),
     )
