@@ -60,7 +60,7 @@ QUESTIONS: dict[str, tuple[Any, ...]] = {
     "feed_forward": (2, 1, 0),
     "hidden": (128, 256),
     "depth": (4, 3, 6),
-    "pooling": ("mean+max+sum", "mean", "sum", "max"),
+    "pooling": ("mean+max+sum", "mean", "sum", "max", "attention", "mean+max+sum+attention"),
     "featurizer": ("rich", "paper"),
 }
 WAYS = ("last", "best", "average", "descriptors", "last+d", "blend")

@@ -13,7 +13,7 @@ from torch_geometric.nn import GATConv, GCNConv
 
 import edgewise as ew
 from edgewise.core.errors import EdgewiseError
-from edgewise.kernels.pooling import plain_pool, pool
+from edgewise.kernels.pooling import attention_pool, plain_pool, pool
 from edgewise.nn.readouts import GraphReadout
 
 EVERY_VARIANT = pytest.mark.parametrize("variant", ew.VARIANTS)
@@ -164,6 +164,17 @@ def test_pooling_is_a_loop_over_the_graphs(how, plain):
     assert_close(pool(x, batch, 5, how), torch.stack([row.double() for row in rows]))
 
 
+def test_attention_pooling_is_a_softmax_over_the_nodes_of_each_graph():
+    x, batch = noise(7, 3), torch.tensor([0, 3, 0, 1, 3, 3, 0])
+    score = 400 * noise(7, 1)  # whose exponential is out of range
+    out = attention_pool(x, score, batch, 5)
+    for graph in range(5):
+        rows = batch == graph
+        assert_close(out[graph], (score[rows].softmax(dim=0) * x[rows]).sum(0))
+    both = (x.requires_grad_(), noise(7, 1).requires_grad_())
+    assert torch.autograd.gradcheck(lambda x, s: attention_pool(x, s, batch, 5), both)
+
+
 def test_the_compiled_maximum_is_torchs_with_its_gradient_also_among_equals():
     batch = torch.tensor([2, 0, 2, 2, 0, 5])
     # None is zero: there torch counts the empty row among the equals.
@@ -195,7 +206,7 @@ def of_graphs(in_channels, out_channels, edge_channels, pooling="max", **setting
     )
 
 
-@pytest.mark.parametrize("pooling", ["max", "mean", "sum"])
+@pytest.mark.parametrize("pooling", ["max", "mean", "sum", "mean+max+sum+attention"])
 @pytest.mark.parametrize("layer", ["conv", "attention"])
 def test_a_batch_of_graphs_gives_what_they_give_one_by_one(pooling, layer, digraph):
     edge_index, edge_attr, nodes = digraph
@@ -214,7 +225,11 @@ def test_a_batch_of_graphs_gives_what_they_give_one_by_one(pooling, layer, digra
     hidden, adapted = first(single.x, single.edges.prepared(first.layer))
     adapted = single.edges.prepared(second.layer) if adapted is None else adapted
     hidden = elu(second.layer.propagate(hidden, adapted))
-    pooled = {"max": hidden.amax(0), "mean": hidden.mean(0), "sum": hidden.sum(0)}[pooling]
+    pools = {"max": hidden.amax(0), "mean": hidden.mean(0), "sum": hidden.sum(0)}
+    if model.readout.score is not None:
+        weight = (hidden @ model.readout.score.weight.t()).softmax(dim=0)
+        pools["attention"] = (weight * hidden).sum(0)
+    pooled = torch.cat([pools[part] for part in pooling.split("+")])
     assert_close(together[0], model.head(pooled))
     assert_close(model.represent(single)[0], pooled)
     assert model(given(x, edges, graph=graph, num_graphs=4)).shape == (4, 2)

@@ -14,7 +14,7 @@ from edgewise.core.setting import BELOW_ONE, Part, checked, setting
 
 NORMALIZATIONS = ("doubly_stochastic", "symmetric", "row", "gcn", "none")
 REGIMES = ("shallow", "wide", "deep", "gated")  # what they are is said in edgewise.core.presets
-POOLINGS = ("max", "mean", "sum", "mean+max+sum")
+POOLINGS = ("max", "mean", "sum", "attention", "mean+max+sum", "mean+max+sum+attention")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Pooling of the nodes of each graph: maximum, mean or sum."""
+"""Pooling of the nodes of each graph: maximum, mean, sum, or a mean weighted by attention."""
 
 from typing import Any
 
@@ -39,6 +39,19 @@ def mean_of(
     """The means, from the sums of the nodes of each graph."""
     count = torch.bincount(graph, minlength=len(total)).clamp(min=1)
     return total / count.to(total.dtype).unsqueeze(1)
+
+
+def attention_pool(
+    x: Float[Tensor, "nodes width"],
+    score: Float[Tensor, "nodes 1"],
+    graph: Int[Tensor, " nodes"],
+    num_graphs: int,
+) -> Float[Tensor, "graphs width"]:
+    """The mean of the nodes of each graph, weighted by the softmax of their scores."""
+    highest = pool(score.detach(), graph, num_graphs, "max")  # a shift, so that no exp overflows
+    weight = (score - highest[graph]).exp()
+    total = pool(weight, graph, num_graphs, "sum")
+    return pool(weight / total[graph] * x, graph, num_graphs, "sum")
 
 
 class _MaxPool(torch.autograd.Function):

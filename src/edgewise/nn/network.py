@@ -145,7 +145,7 @@ class ChannelNetwork(Network):
             raise EdgewiseError(
                 "head = layer gives outputs for nodes, not for graphs; set head = linear"
             )
-        self.head = _head(s, self.readout.out_width(in_channels), out_channels)
+        self.head = _head(s, self.readout.connect(in_channels), out_channels)
 
     @eager
     def forward(self, batch: Batch) -> Float[Tensor, "rows out"]:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import POOLINGS
 from edgewise.graphs.batch import Batch
-from edgewise.kernels.pooling import mean_of, pool
+from edgewise.kernels.pooling import attention_pool, mean_of, pool
 from edgewise.nn.blocks import ACTIVATIONS
 
 _INCREASING = ("elu", "relu")
@@ -18,8 +18,8 @@ class NodeReadout(nn.Module):
 
     activation = ""
 
-    def out_width(self, nodes: int) -> int:
-        """Width of a row, from that of a node."""
+    def connect(self, nodes: int) -> int:
+        """Take nodes of this width; gives the width of a row."""
         return nodes
 
     def forward(self, x: Float[Tensor, "nodes width"], batch: Batch) -> Float[Tensor, "rows width"]:
@@ -28,7 +28,13 @@ class NodeReadout(nn.Module):
 
 
 class GraphReadout(nn.Module):
-    """The nodes of each graph, pooled after the activation. A graph without nodes gives zeros."""
+    """The nodes of each graph, pooled after the activation. A graph without nodes gives zeros.
+
+    Args:
+        pooling: One of :data:`~edgewise.core.settings.POOLINGS`; several are put side by side.
+            ``"attention"`` is a mean whose weights are a softmax, over the nodes of a graph, of a
+            learnt linear score.
+    """
 
     activation = ""
 
@@ -40,8 +46,11 @@ class GraphReadout(nn.Module):
             )
         self.pooling = pooling
         self.parts = pooling.split("+")
+        self.score: nn.Linear | None = None
 
-    def out_width(self, nodes: int) -> int:
+    def connect(self, nodes: int) -> int:
+        if "attention" in self.parts:
+            self.score = nn.Linear(nodes, 1, bias=False)  # a bias would not change a softmax
         return nodes * len(self.parts)
 
     def forward(self, x: Float[Tensor, "nodes width"], batch: Batch) -> Float[Tensor, "rows wide"]:
@@ -54,6 +63,8 @@ class GraphReadout(nn.Module):
         for part in sorted(self.parts, reverse=True):  # the sum before the mean, which needs it
             if part == "mean" and "sum" in found:
                 found[part] = mean_of(found["sum"], graph)
+            elif part == "attention" and self.score is not None:
+                found[part] = attention_pool(x, self.score(x), graph, batch.num_graphs)
             else:
                 found[part] = pool(x, graph, batch.num_graphs, part)
         parts = [found[part] for part in self.parts]
@@ -79,7 +90,7 @@ class EdgeReadout(nn.Module):
         self.own = nn.Linear(in_channels, out_channels)
         self.directed = directed
 
-    def out_width(self, nodes: int) -> int:
+    def connect(self, nodes: int) -> int:
         return 2 * nodes + self.own.out_features
 
     def forward(self, x: Float[Tensor, "nodes width"], batch: Batch) -> Float[Tensor, "rows wide"]:
