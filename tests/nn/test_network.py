@@ -226,8 +226,8 @@ def test_a_batch_of_graphs_gives_what_they_give_one_by_one(pooling, layer, digra
     adapted = single.edges.prepared(second.layer) if adapted is None else adapted
     hidden = elu(second.layer.propagate(hidden, adapted))
     pools = {"max": hidden.amax(0), "mean": hidden.mean(0), "sum": hidden.sum(0)}
-    if model.readout.score is not None:
-        weight = (hidden @ model.readout.score.weight.t()).softmax(dim=0)
+    for attention in model.readout.learnt.values():
+        weight = (hidden @ attention.score.weight.t()).softmax(dim=0)
         pools["attention"] = (weight * hidden).sum(0)
     pooled = torch.cat([pools[part] for part in pooling.split("+")])
     assert_close(together[0], model.head(pooled))

@@ -148,6 +148,11 @@ _SAMPLED: dict[str, dict[str, dict[str, Any]]] = {
         "fast": {**_EDGES, "batch_size": 1024},
         "paper": {"head": "linear", "batch_size": 1024},
     },
+    "link": {
+        "default": {**_LINKS, "batch_size": 1024},
+        "fast": {**_LINKS, "batch_size": 1024},
+        "paper": {"head": "linear", "batch_size": 1024},
+    },
 }
 # Where another layer is asked for than the preset's own.
 _OTHER_LAYERS = {

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -62,6 +63,26 @@ def pair_groups(
     there, back = source * num_nodes + target, target * num_nodes + source
     keys, place = torch.unique(torch.cat([there, back]), return_inverse=True)
     return place[: len(source)], place[len(source) :], len(keys)
+
+
+def grouped(
+    group: Int[np.ndarray, " edges"], groups: int
+) -> tuple[Int[np.ndarray, " groups_and_one"], Int[np.ndarray, " edges"]]:
+    """The edges of each group in CSR form: where each group starts, and the edges."""
+    order = np.argsort(group, kind="stable")
+    return np.searchsorted(group[order], np.arange(groups + 1)), order
+
+
+def members(
+    start: Int[np.ndarray, " groups_and_one"],
+    edges: Int[np.ndarray, " edges"],
+    asked: Int[np.ndarray, " asked"],
+) -> tuple[Int[np.ndarray, " members"], Int[np.ndarray, " members"]]:
+    """The edges of some groups, one group after the other, and the place of each one's group."""
+    counts = start[asked + 1] - start[asked]
+    place = np.repeat(np.arange(len(asked)), counts)
+    first = np.repeat(start[asked] - np.cumsum(counts) + counts, counts)
+    return place, edges[first + np.arange(len(place))]
 
 
 def port_numbers(

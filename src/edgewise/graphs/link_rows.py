@@ -225,6 +225,7 @@ def known_of_pairs(
     there = matrix(np.ones(len(source), dtype=np.float32))
     both = there + there.T
     both.data[:] = 1
+    both.setdiag(0)  # no node is its own neighbour
     common = np.asarray(both[first].multiply(both[second]).sum(axis=1)).ravel()
     kinds = [] if types is None else [matrix(column) for column in types.numpy().T]
     back = [np.asarray(one[second, first]).ravel() for one in (there, *kinds)]

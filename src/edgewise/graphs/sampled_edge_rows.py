@@ -13,10 +13,11 @@ from torch import Tensor
 from edgewise.core.prefetch import prefetched
 from edgewise.graphs.batch import EVERYTHING, Batch, EdgeQueries, Share
 from edgewise.graphs.edge_rows import FOLDS, EdgeRows
-from edgewise.graphs.incident import means
-from edgewise.graphs.sampled_edges import Hop, SampledEdges
+from edgewise.graphs.incident import grouped, means, members
+from edgewise.graphs.incident_hops import incident_hops
+from edgewise.graphs.sampled_edges import SampledEdges
 from edgewise.kernels.dropout import draw_key
-from edgewise.kernels.incident_sampling import IncidentLists, incident_sums, sample_incident
+from edgewise.kernels.incident_sampling import IncidentLists, incident_sums
 from edgewise.kernels.sampling import Numbering
 
 
@@ -90,20 +91,10 @@ class SampledEdgeRows(EdgeRows):
     ) -> Batch:
         numbering.clear()
         ends = numbering.extend(self._ends[:, rows.numpy()].ravel())
-        hops = []
-        for number, fan_out in enumerate(self.fan_outs):
-            nodes = numbering.nodes
-            found = sample_incident(self._lists, before, nodes, fan_out, key + number)
-            near = np.repeat(np.arange(len(nodes)), np.diff(found.start))
-            # The end that is not the node itself; of a self-loop both are.
-            other = np.where(found.leaves, self._ends[1, found.edge], self._ends[0, found.edge])
-            far = numbering.extend(other)
-            attr = torch.from_numpy(self._attr(found.edge, seen))
-            leaves = torch.from_numpy(found.leaves).unsqueeze(1)
-            there, back = attr.masked_fill(leaves, 0), attr.masked_fill(~leaves, 0)
-            weight = torch.from_numpy(found.weight).to(attr.dtype)
-            pairs = torch.from_numpy(near), torch.from_numpy(far)
-            hops.append(Hop(len(nodes), len(numbering.nodes), *pairs, there, back, weight))
+        hops = incident_hops(
+            *(self._lists, self._ends, before, self.fan_outs, key, numbering),
+            lambda edges: self._attr(edges, seen),
+        )
         nodes = numbering.nodes
         queries = EdgeQueries(
             torch.from_numpy(ends.reshape(2, -1)), self._queried(rows, before, seen)
@@ -152,11 +143,7 @@ class SampledEdgeRows(EdgeRows):
     ) -> Tensor:
         """The sums over groups of edges, each without one edge."""
         left_out = np.broadcast_to(left_out, groups.shape)
-        start, order = self._groups_of_pairs
-        counts = start[groups + 1] - start[groups]
-        query = np.repeat(np.arange(len(groups)), counts)
-        first = np.repeat(start[groups] - np.cumsum(counts) + counts, counts)
-        edges = order[first + np.arange(len(query))]
+        query, edges = members(*self._groups_of_pairs, groups)
         carries = (edges != left_out[query]) & (self._times[edges] < before)
         edges, place = edges[carries], torch.from_numpy(query[carries])
         parts = np.hstack([np.ones((len(edges), 1)), self._attr(edges, seen)])
@@ -205,5 +192,4 @@ class SampledEdgeRows(EdgeRows):
     def _groups_of_pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """The edges by the pair of nodes that they join, in CSR form."""
         there, _, groups = self._pairs
-        order = np.argsort(there.numpy(), kind="stable")
-        return np.searchsorted(there.numpy()[order], np.arange(groups + 1)), order
+        return grouped(there.numpy(), groups)

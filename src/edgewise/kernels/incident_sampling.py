@@ -82,6 +82,16 @@ def incident_sums(
     return sums[0], sums[1]
 
 
+def incident_counts(
+    lists: IncidentLists, before: object, nodes: Int[np.ndarray, " some"]
+) -> Int[np.ndarray, "2 some"]:
+    """How many edges leave nodes, and how many enter them, before a time."""
+    counts = np.empty((2, len(nodes)), dtype=np.int64)
+    for (start, _, time), count in zip((lists[:3], lists[3:]), counts, strict=True):
+        _count(start, time, before, nodes, count)
+    return counts
+
+
 @njit(inline="always")
 def _end(time, first, last, before):  # type: ignore[no-untyped-def]
     """Where what is not before a time begins in a sorted stretch."""
@@ -130,6 +140,13 @@ def _sample(  # type: ignore[no-untyped-def]
             edge[k] = out_edge[a + place[k]] if leaves[k] else in_edge[b + place[k] - leave]
             weight[k] = count / wanted
         start[n + 1] = filled
+
+
+@backend.jit(nogil=True)
+def _count(list_start, list_time, before, nodes, count):  # type: ignore[no-untyped-def]
+    for n in range(len(nodes)):
+        first = list_start[nodes[n]]
+        count[n] = _end(list_time, first, list_start[nodes[n] + 1], before) - first
 
 
 @backend.jit(nogil=True)

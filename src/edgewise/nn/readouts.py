@@ -27,13 +27,26 @@ class NodeReadout(nn.Module):
         return ACTIVATIONS[self.activation](x) if self.activation else x
 
 
+class AttentionPooling(nn.Module):
+    """The mean of the nodes of each graph, weighted by the softmax of a learnt linear score."""
+
+    def __init__(self, nodes: int) -> None:
+        super().__init__()
+        self.score = nn.Linear(nodes, 1, bias=False)  # a bias would not change a softmax
+
+    def forward(self, x: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
+        return attention_pool(x, self.score(x), graph, num_graphs)
+
+
+_LEARNT = {"attention": AttentionPooling}
+
+
 class GraphReadout(nn.Module):
     """The nodes of each graph, pooled after the activation. A graph without nodes gives zeros.
 
     Args:
         pooling: One of :data:`~edgewise.core.settings.POOLINGS`; several are put side by side.
-            ``"attention"`` is a mean whose weights are a softmax, over the nodes of a graph, of a
-            learnt linear score.
+            ``"attention"`` is :class:`AttentionPooling`.
     """
 
     activation = ""
@@ -46,11 +59,12 @@ class GraphReadout(nn.Module):
             )
         self.pooling = pooling
         self.parts = pooling.split("+")
-        self.score: nn.Linear | None = None
+        self.learnt = nn.ModuleDict()
 
     def connect(self, nodes: int) -> int:
-        if "attention" in self.parts:
-            self.score = nn.Linear(nodes, 1, bias=False)  # a bias would not change a softmax
+        for part in self.parts:
+            if part in _LEARNT:
+                self.learnt[part] = _LEARNT[part](nodes)
         return nodes * len(self.parts)
 
     def forward(self, x: Float[Tensor, "nodes width"], batch: Batch) -> Float[Tensor, "rows wide"]:
@@ -63,8 +77,8 @@ class GraphReadout(nn.Module):
         for part in sorted(self.parts, reverse=True):  # the sum before the mean, which needs it
             if part == "mean" and "sum" in found:
                 found[part] = mean_of(found["sum"], graph)
-            elif part == "attention" and self.score is not None:
-                found[part] = attention_pool(x, self.score(x), graph, batch.num_graphs)
+            elif part in self.learnt:
+                found[part] = self.learnt[part](x, graph, batch.num_graphs)
             else:
                 found[part] = pool(x, graph, batch.num_graphs, part)
         parts = [found[part] for part in self.parts]

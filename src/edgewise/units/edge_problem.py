@@ -8,7 +8,7 @@ from torch import Tensor
 
 from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.registries import LAYERS, UNITS
+from edgewise.core.registries import UNITS
 from edgewise.core.settings import Settings
 from edgewise.data.edge_reader import EdgeReader, ReadEdges
 from edgewise.data.splits import Split
@@ -17,7 +17,7 @@ from edgewise.graphs.edge_rows import EdgeRows
 from edgewise.graphs.sampled_edge_rows import SampledEdgeRows
 from edgewise.tasks.base import Task
 from edgewise.units.base import Problem, known_rows
-from edgewise.units.fan_outs import fan_outs
+from edgewise.units.fan_outs import edge_fan_outs
 from edgewise.units.task_settings import refuse_task_settings
 
 
@@ -68,7 +68,7 @@ def edge_rows(
         labels = torch.cat([labels, read.shown], dim=1)
     make: Callable[..., EdgeRows] = EdgeRows
     if settings.training.neighbors:
-        make = partial(SampledEdgeRows, fan_outs=_fan_outs(settings))
+        make = partial(SampledEdgeRows, fan_outs=edge_fan_outs(settings))
     return make(
         read.graph,
         labels=labels,
@@ -81,14 +81,3 @@ def edge_rows(
         rows=read.rows,
         device=find_device(settings.training.device),
     )
-
-
-def _fan_outs(settings: Settings) -> tuple[int, ...]:
-    """How many edges of a node each layer draws, which must keep parallel edges apart."""
-    layer = settings.model.layer
-    if not LAYERS[layer].has_edge_state:
-        raise EdgewiseError(
-            f"the layer {layer} merges parallel edges, which are sampled one by one; set layer = "
-            "gated, or leave out neighbors"
-        )
-    return fan_outs(settings)

@@ -39,6 +39,21 @@ def fan_outs(settings: Settings) -> tuple[int, ...]:
     return tuple(number for number in each for _ in range(hops))
 
 
+def edge_fan_outs(settings: Settings) -> tuple[int, ...]:
+    """The same where edges are drawn one by one, which the layer must keep apart.
+
+    Raises:
+        EdgewiseError: If it does not.
+    """
+    layer = settings.model.layer
+    if not LAYERS[layer].has_edge_state:
+        raise EdgewiseError(
+            f"the layer {layer} merges parallel edges, which are sampled one by one; set layer = "
+            "gated, or leave out neighbors"
+        )
+    return fan_outs(settings)
+
+
 def refuse_undivided(settings: Settings) -> None:
     """Refuse several workers where every step takes the whole graph."""
     if not settings.training.neighbors:

@@ -34,6 +34,7 @@ from edgewise.units.edge_tables import (
     table_ends,
     time_notes,
 )
+from edgewise.units.fan_outs import refuse_undivided
 from edgewise.units.link_problem import link_problem
 from edgewise.units.link_scores import (
     named_nodes,
@@ -48,8 +49,8 @@ class LinkUnit(Unit):
     """Pairs of nodes of one graph."""
 
     name, plural, estimator = "link", "links", "Link"
-    settings = frozenset({"head", "time_column"})
-    not_searched = frozenset({"layer"})
+    settings = frozenset({"head", "time_column", "neighbors", "batch_size"})
+    not_searched = frozenset({"layer", "batch_size"})
     id_column, error_view = "row", "edges"
     encoder_file = "reader.json"
 
@@ -90,6 +91,13 @@ class LinkUnit(Unit):
         notes = (str(graph), *found.notes, _note(links, task), *time_notes(time, "links"))
         notices = time_notices(found.edges, row_times, split, settings.data.target, "links")
         return Opened(problem, notes, notices=tuple(notices))
+
+    def takes(self, settings: Settings) -> frozenset[str]:
+        # Of a whole graph, an epoch is ten steps.
+        return self.settings - (frozenset() if settings.training.neighbors else {"batch_size"})
+
+    def check_divisible(self, settings: Settings) -> None:
+        refuse_undivided(settings)
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         return pair_network(features, outputs, channels, pair_width(outputs - 1), settings.model)

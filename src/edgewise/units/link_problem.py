@@ -1,6 +1,8 @@
 """Links of a graph as a problem to be learnt, with the pairs that they are told from."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -17,8 +19,10 @@ from edgewise.graphs.graph import Graph
 from edgewise.graphs.link_rows import LinkRows, LinkTimes
 from edgewise.graphs.links import Links
 from edgewise.graphs.negatives import NegativeSampler
+from edgewise.graphs.sampled_link_rows import SampledLinkRows
 from edgewise.tasks.link import Link
 from edgewise.units.base import Problem, known_rows
+from edgewise.units.fan_outs import edge_fan_outs
 from edgewise.units.splitting import split_seed
 from edgewise.units.task_settings import refuse_task_settings
 
@@ -63,7 +67,10 @@ def link_problem(
     if time is not None and links.time is not None:
         starts = stretch_starts(links.time.numpy(), split)
         times = LinkTimes(time.double(), links.time[of_link], starts)
-    data = LinkRows(
+    make: Callable[..., LinkRows] = LinkRows
+    if settings.training.neighbors:
+        make = partial(SampledLinkRows, fan_outs=edge_fan_outs(settings))
+    data = make(
         replace(graph, y=None, class_names=None),
         links.of_edge,
         links.pairs[:, of_link],
