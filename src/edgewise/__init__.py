@@ -23,7 +23,7 @@ _HOME = {
     "ModelSettings": "core.settings",
     "Settings": "core.settings",
     "Featurizer": "data.featurizers",
-    "register_dataset": "data.sources",
+    "register_dataset": "data.own_datasets",
     "Batch": "graphs.batch",
     "Graph": "graphs.graph",
     "MultiGraph": "graphs.graph",

@@ -10,7 +10,8 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.core.plugins import load_plugins
 from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS, UNITS
 from edgewise.core.registry import Registry
-from edgewise.data.sources import OWN_DATASETS, find_source
+from edgewise.data.own_datasets import OWN_DATASETS
+from edgewise.data.sources import find_source
 from edgewise.training import fit_member, load_model, make_predictor
 from edgewise.units.base import resolve
 

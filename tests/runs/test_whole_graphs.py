@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from edgewise import runs
 from edgewise.core.errors import EdgewiseError
-from edgewise.data import sources
+from edgewise.data import own_datasets, sources
 from edgewise.data.sources import find_source
 from edgewise.training import load_model
 from edgewise.units.base import resolve
@@ -186,7 +186,9 @@ def test_the_commands_take_three_tables(graph_tables, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pyg", "networkx"])
 def test_a_list_of_graphs_that_is_registered_is_trained_on_by_name(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "OWN_DATASETS", {})
+    known = {}
+    for module in (own_datasets, sources):
+        monkeypatch.setattr(module, "OWN_DATASETS", known)
     sizes = [4 + number % 5 for number in range(30)]
 
     def ring(size):
@@ -203,7 +205,7 @@ def test_a_list_of_graphs_that_is_registered_is_trained_on_by_name(kind, tmp_pat
                 graph.graph["y"] = size + 0.5
         return graphs
 
-    sources.register_dataset("mine", load, unit="graph")
+    own_datasets.register_dataset("mine", load, unit="graph")
     run = runs.train("mine", tmp_path / "run", **stopping_after(2), **SETTINGS)
     runs.resume(run.folder)
     assert run.finished

@@ -9,6 +9,7 @@ from run_toys import SETTINGS
 import edgewise as ew
 from edgewise import runs
 from edgewise.data import molecule_sources, sources
+from edgewise.data.own_datasets import OWN_DATASETS
 from edgewise.nn.layers.base import ChannelLayer
 from edgewise.units.graph import GraphUnit
 from edgewise.units.node import NodeUnit
@@ -106,5 +107,5 @@ def test_a_data_set_of_ones_own_is_loaded_once(tmp_path):
     try:
         runs.train("counted_for_a_test", tmp_path / "run", **SETTINGS)
     finally:
-        del sources.OWN_DATASETS["counted_for_a_test"]
+        del OWN_DATASETS["counted_for_a_test"]
     assert len(loaded) == 1

@@ -30,7 +30,7 @@ datasets = typer.Typer(
 def list_datasets() -> None:
     """List the data sets: what they hold, where they come from, whether they are cached."""
     from edgewise.data.catalogue import CATALOGUE
-    from edgewise.data.sources import OWN_DATASETS
+    from edgewise.data.own_datasets import OWN_DATASETS
     from edgewise.data.store import cache_folder, is_cached, origins
 
     for data in CATALOGUE.values():

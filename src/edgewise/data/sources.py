@@ -3,10 +3,7 @@
 Each form that data can have is a class: which settings it takes, and how it is read.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +14,8 @@ from edgewise.data.catalogue import CATALOGUE
 from edgewise.data.citation import load_citation
 from edgewise.data.graph_files import load_graph, read_folder, read_graphml
 from edgewise.data.graph_rows import GraphRows
-from edgewise.data.graph_sources import (
-    GRAPH_COLUMNS,
-    GRAPH_FORMS,
-    GraphTablesSource,
-    graph_folder,
-)
+from edgewise.data.graph_sources import GRAPH_FORMS, GraphTablesSource, graph_folder
 from edgewise.data.graph_store import is_store, open_store
-from edgewise.data.graphs_in_memory import checksum_of, rows_in_memory
 from edgewise.data.heterophilous import UNDIRECTED, load_heterophilous
 from edgewise.data.molecule_rows import MoleculeRows
 from edgewise.data.molecule_sources import (
@@ -32,7 +23,8 @@ from edgewise.data.molecule_sources import (
     MoleculePartsSource,
     parts_folder,
 )
-from edgewise.data.molecule_tables import molecule_table, read_named
+from edgewise.data.molecule_tables import read_named
+from edgewise.data.own_datasets import OWN_DATASETS, OWN_FORMS, own_source
 from edgewise.data.source import (
     COLUMNS,
     DIRECTION,
@@ -43,8 +35,7 @@ from edgewise.data.source import (
     Source,
     as_text,
 )
-from edgewise.data.tables import read_table, table_from_columns
-from edgewise.graphs.graph import Graph
+from edgewise.data.tables import read_table
 
 
 class CitationSource(NamedSource):
@@ -187,148 +178,14 @@ class RatingsSource(NamedSource):
         return GraphInput(edges=table, label=label, notes=(note,), ignore=("when",))
 
 
-@dataclass(frozen=True)
-class OwnDataset:
-    """A data set that was registered with :func:`register_dataset`."""
-
-    load: Callable[[], Any]  # remembers what it gave
-    original: Callable[[], Any]
-    unit: str
-    summary: str
-
-
-OWN_DATASETS: dict[str, OwnDataset] = {}
-
-
-def register_dataset(
-    name: str, load: Callable[[], Any] | None = None, *, unit: str = "node", summary: str = ""
-) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """Make a data set of your own known by a name, for the command line as well.
-
-    Args:
-        name: What ``edgewise train NAME`` is to find.
-        load: Called when the data are needed, once. For the unit ``node`` it gives a
-            :class:`~edgewise.Graph` with ``y``; for ``edge`` a dictionary of the columns of edges;
-            for ``graph`` a dictionary of columns, one of which is called ``smiles``, or a list of
-            graphs: PyG data with ``y``, or NetworkX graphs whose attributes are the targets.
-            Without it, a decorator for such a function is returned.
-        unit: What a row is.
-        summary: A line for ``edgewise datasets``.
-    """
-    if name in CATALOGUE:
-        raise EdgewiseError(f"there is a data set named {name!r} already; choose another name")
-    if unit not in _OWN_UNITS:
-        raise EdgewiseError(
-            f"the data set {name!r} has the unit {unit!r}; choose one of {', '.join(_OWN_UNITS)}"
-        )
-
-    def register(load: Callable[[], Any]) -> Callable[[], Any]:
-        known = OWN_DATASETS.get(name)
-        if known is not None and known.original is not load:
-            raise EdgewiseError(f"there is a data set named {name!r} already; choose another name")
-        OWN_DATASETS[name] = OwnDataset(cache(load), load, unit, summary)
-        return load
-
-    if load is not None:
-        register(load)
-    return register
-
-
-class _Own(NamedSource):
-    def _load(self) -> Any:
-        if self.places[0] not in OWN_DATASETS:
-            raise EdgewiseError(
-                f"the data set {self.places[0]!r} is not registered; name the Python file that "
-                "does so with --plugin"
-            )
-        return OWN_DATASETS[self.places[0]].load()
-
-
-class OwnGraphSource(_Own):
-    """A graph that the user registered."""
-
-    form, described, others = "own graph", "a ready graph without columns", ("link",)
-
-    def checksum(self) -> str:
-        graph: Graph = self._load()
-        digest = hashlib.sha256()
-        for tensor in (graph.x, graph.edge_index, graph.channels, graph.y):
-            if tensor is not None:
-                digest.update(tensor.contiguous().numpy().tobytes())
-        return digest.hexdigest()
-
-    def read_graph(self, settings: DataSettings) -> GraphInput:
-        graph = self._load()
-        if not isinstance(graph, Graph):
-            raise EdgewiseError(
-                f"the data set {self.places[0]!r} gives a {type(graph).__name__}; give an "
-                "edgewise.Graph with y"
-            )
-        return GraphInput(graph, label="y")
-
-
-class OwnMoleculesSource(_Own):
-    """Molecules that the user registered."""
-
-    form, described, unit = "own molecules", "a set of molecules with columns of its own", "graph"
-    settings, implied = MOLECULES | {"smiles_column"}, {"directed": False}
-    id_name, row_view = "smiles", "structures"
-
-    def checksum(self) -> str:
-        return hashlib.sha256(repr(dict(self._load())).encode()).hexdigest()
-
-    def read_graphs(self, settings: DataSettings, usual: str = "") -> GraphRows:
-        columns = {str(name): list(values) for name, values in dict(self._load()).items()}
-        table = table_from_columns(columns, self.places[0])
-        return MoleculeRows(molecule_table(table, smiles=settings.smiles_column, usual=usual))
-
-
-class OwnEdgesSource(_Own):
-    """Edges that the user registered."""
-
-    form, described, unit, others = "own edges", "a table of edges", "edge", ("link",)
-    settings = (COLUMNS - {"id_column"}) | {"directed"}
-
-    def checksum(self) -> str:
-        return hashlib.sha256(repr(dict(self._load())).encode()).hexdigest()
-
-    def read_graph(self, settings: DataSettings) -> GraphInput:
-        columns = {str(name): list(values) for name, values in dict(self._load()).items()}
-        return GraphInput(edges=table_from_columns(columns, self.places[0]))
-
-
-class OwnGraphsSource(_Own):
-    """Whole graphs that the user registered."""
-
-    form, described, unit = "own graphs", "a list of graphs with columns of their own", "graph"
-    settings = GRAPH_COLUMNS
-
-    def checksum(self) -> str:
-        return checksum_of(self._load())
-
-    def read_graphs(self, settings: DataSettings, usual: str = "") -> GraphRows:
-        return rows_in_memory(self._load(), settings, self.places[0])
-
-
-def _own_graphs(places: tuple[str, ...]) -> Source:
-    """Molecules are a dictionary of columns; graphs are a list."""
-    found = OWN_DATASETS[places[0]].load()
-    return (OwnMoleculesSource if isinstance(found, Mapping) else OwnGraphsSource)(places)
-
-
 _ALL: tuple[type[Source], ...] = (
     *(CitationSource, MoleculesSource, GraphFileSource, GraphmlSource, TablesSource),
-    *(FolderSource, MoleculeFileSource, OwnGraphSource, OwnMoleculesSource, OwnGraphsSource),
-    *(HeterophilousSource, EdgeTableSource, RatingsSource, OwnEdgesSource, StoreSource),
-    MoleculePartsSource,
+    *(FolderSource, MoleculeFileSource, HeterophilousSource, EdgeTableSource, RatingsSource),
+    *(StoreSource, MoleculePartsSource),
     *GRAPH_FORMS,
+    *OWN_FORMS,
 )
 FORMS: dict[str, type[Source]] = {source.form: source for source in _ALL}
-_OWN_UNITS: dict[str, Callable[[tuple[str, ...]], Source]] = {
-    "node": OwnGraphSource,
-    "edge": OwnEdgesSource,
-    "graph": _own_graphs,
-}
 # What a single table holds, by the unit that is asked for; molecules unless it is asked.
 _ONE_TABLE: dict[str, type[Source]] = {"edge": EdgeTableSource, "link": EdgeTableSource}
 # What the parts of a table in a folder hold, by the unit that is asked for.
@@ -365,7 +222,7 @@ def find_source(places: Sequence[str], unit: str = "") -> Source:
         )
     place = places[0]
     if place in OWN_DATASETS:
-        return _OWN_UNITS[OWN_DATASETS[place].unit]((place,))
+        return own_source(place)
     if place in CATALOGUE:
         return FORMS[CATALOGUE[place].kind]((place,))
     path = Path(place)
