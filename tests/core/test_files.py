@@ -1,12 +1,14 @@
 """Files are whole or not there, and what killed processes leave is swept, nothing else."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 
 import pytest
 
+from edgewise.core import files
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import building, replacing, sweep, write_atomically
 
@@ -135,3 +137,25 @@ def test_the_next_folder_sweeps_what_a_killed_process_was_building(tmp_path):
     with building(tmp_path / "second"):
         pass
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no signal masks")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_a_file_is_born_leaves_nothing(tmp_path, monkeypatch, number):
+    hold = files._hold
+
+    def held_when_the_signal_comes(path, *, wait):
+        os.kill(os.getpid(), number)
+        return hold(path, wait=wait)
+
+    def ended(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files, "_hold", held_when_the_signal_comes)
+    before = signal.signal(number, ended)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            files.write_atomically(tmp_path / "a.txt", "text")
+    finally:
+        signal.signal(number, before)
+    assert not list(tmp_path.iterdir())

@@ -6,13 +6,15 @@ import sys
 import time
 
 import pytest
+from pyarrow import parquet
 from rdkit import Chem
-from run_toys import rows_of
+from run_toys import EDGES, SETTINGS, rows_of
 
 from edgewise import runs
 from edgewise.core.errors import EdgewiseError
 from edgewise.data import streams
 from edgewise.data.molecule_tables import read_molecules
+from edgewise.tasks import prediction
 
 
 @pytest.mark.slow
@@ -147,3 +149,23 @@ def test_a_new_graph_with_other_columns_is_refused(node_run, tmp_path):
     (tmp_path / "edges.csv").write_text("from,to,amount\n")
     with pytest.raises(EdgewiseError, match="has no column 'weight'"):
         runs.predict(node_run.folder, [str(tmp_path)], tmp_path / "new.csv")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["nodes", "edges"])
+def test_predictions_written_in_stretches_are_those_written_at_once(
+    unit, graph_folder, tmp_path, monkeypatch
+):
+    target = {"nodes": {"target": "label"}, "edges": EDGES}[unit]
+
+    def written(name):
+        run = runs.train(str(graph_folder), tmp_path / name, **target, **SETTINGS)
+        for ending in ("csv", "parquet"):
+            runs.predict(run.folder, [], tmp_path / f"{name}.{ending}")
+        files = (run.folder / "predictions.csv", tmp_path / f"{name}.csv")
+        rows = parquet.read_table(tmp_path / f"{name}.parquet").to_pylist()
+        return [path.read_bytes() for path in files], rows
+
+    whole = written("whole")
+    monkeypatch.setattr(prediction, "_AT_ONCE", 7)
+    assert written("stretches") == whole

@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import signal
 import stat
 import sys
 import tempfile
@@ -25,7 +26,8 @@ def replacing(path: str | Path, cure: str = "choose another place") -> Iterator[
     temporary, held = None, -1
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        number, held, temporary = _new_part(path.parent)
+        with _undisturbed():
+            number, held, temporary = _new_part(path.parent)
         with os.fdopen(number, "wb") as stream:
             yield stream
             stream.flush()
@@ -55,7 +57,8 @@ def building(folder: str | Path, cure: str = "choose another --out") -> Iterator
         check_vacant(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         sweep(folder.parent)
-        number, held, mark = _new_part(folder.parent)
+        with _undisturbed():
+            number, held, mark = _new_part(folder.parent)
         os.close(number)
         filling = mark.with_suffix(_FOLDER)
         filling.mkdir()
@@ -100,6 +103,19 @@ def _flush_folder(folder: Path) -> None:
                 raise
         finally:
             os.close(number)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM wait: between the birth of a file and its name nobody deletes it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _new_part(folder: Path) -> tuple[int, int, Path]:

@@ -12,8 +12,10 @@ from edgewise.core.manifest import write_manifest
 from edgewise.core.spreadsheet import csv_text
 from edgewise.data.splits import Split
 from edgewise.runs.folder import Run
+from edgewise.runs.table_writer import table_writer
 from edgewise.tasks.base import Prediction, Task
 from edgewise.tasks.conformal import coverage_metrics
+from edgewise.tasks.prediction import stretches
 from edgewise.training.fitting import Fitting
 from edgewise.training.predictor import Predictor
 from edgewise.units.base import Problem
@@ -36,15 +38,9 @@ def write_outputs(
     finished = len(fittings) == run.settings.training.ensemble and all(f.done for f in fittings)
     task, truth = problem.task, problem.truth.numpy()
     model, prediction = model.calibrated(problem)
-    columns = {
-        **problem.unit.row_columns(problem),
-        "split": part_of_row(problem.split, len(truth)),
-        **task.compared_columns(prediction, truth),
-        **problem.unit.distance_columns(model.reference, problem.data),
-    }
     model.save(run.folder)
     write_atomically(run.folder / "history.csv", csv_text(_history(fittings, task.headline)))
-    write_atomically(run.folder / "predictions.csv", csv_text(columns))
+    _write_predictions(run, problem, model, prediction)
     metrics = {
         "finished": finished,
         "task": task.name,
@@ -66,6 +62,23 @@ def write_outputs(
     if finished:
         shutil.rmtree(run.folder / "checkpoint")
     return Trained(model, prediction, tuple(fittings), metrics)
+
+
+def _write_predictions(
+    run: Run, problem: Problem, model: Predictor, prediction: Prediction
+) -> None:
+    """Write what is predicted of each row, with the truth beside it."""
+    unit, task, truth = problem.unit, problem.task, problem.truth.numpy()
+    named = {**unit.row_columns(problem), "split": part_of_row(problem.split, len(truth))}
+    distant = unit.distance_columns(model.reference, problem.data)
+    with table_writer(run.folder / "predictions.csv") as write:
+        for rows in stretches(len(truth)):
+            columns = {
+                **{name: column[rows] for name, column in named.items()},
+                **task.compared_columns(prediction.of_rows(rows), truth[rows]),
+                **{name: column[rows] for name, column in distant.items()},
+            }
+            write(columns, None)
 
 
 def judged(

@@ -1,7 +1,7 @@
 """What a model predicts, and how sure it is: records that tasks read and models save."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,15 @@ def load_conformal(content: Mapping[str, Any], scores: int, outputs: int) -> Con
     return Conformal(float(content["coverage"]), quantiles, rows, offsets)
 
 
+_AT_ONCE = 2**16  # rows of a table that are text at the same time
+
+
+def stretches(count: int) -> Iterator[slice]:
+    """The rows of a table, some at a time: text takes many times the memory of its numbers."""
+    for first in range(0, max(count, 1), _AT_ONCE):
+        yield slice(first, min(first + _AT_ONCE, count))
+
+
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """What an ensemble predicts: the mean of its members, and how far they are apart."""
@@ -61,7 +70,7 @@ class Prediction:
     deviation: np.ndarray | None  # standard deviation over the members; None for a single one
     conformal: Conformal | None = None  # None: not calibrated, so no intervals and no sets
 
-    def of_rows(self, rows: np.ndarray) -> "Prediction":
+    def of_rows(self, rows: np.ndarray | slice) -> "Prediction":
         """The prediction of some rows alone."""
         return self._each(lambda values: values[rows])
 

@@ -26,6 +26,7 @@ from edgewise.graphs.sampled_graph import SampledGraph
 from edgewise.graphs.whole_graph import WholeGraph
 from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.tasks.base import Prediction, Task
+from edgewise.tasks.prediction import stretches
 from edgewise.tasks.reading import find_label_task, find_task
 from edgewise.units.base import (
     Asked,
@@ -139,13 +140,18 @@ class NodeUnit(Unit):
 
     def predicted(self, model: Predicts, source: Source, asked: Asked) -> Iterator[Predicted]:
         data, truth = self._read(model, source, asked.tell)
-        prediction = model.predict(data)
-        columns = model.task.predicted_columns(prediction)
-        if isinstance(truth, Tensor):
-            columns = model.task.compared_columns(prediction, truth.numpy())
-        elif truth is not None:
+        prediction, task = model.predict(data), model.task
+        if isinstance(truth, EdgewiseError):
             asked.tell(f"written without the truth beside the predictions: {truth}")
-        yield Predicted({"id": list(data.ids), **columns}, len(data))
+        for rows in stretches(len(data)):
+            some = prediction.of_rows(rows)
+            columns = (
+                task.compared_columns(some, truth[rows].numpy())
+                if isinstance(truth, Tensor)
+                else task.predicted_columns(some)
+            )
+            ids = list(data.ids[rows])
+            yield Predicted({"id": ids, **columns}, len(ids))
 
     def evaluated(
         self, model: Predicts, source: Source, asked: Asked
