@@ -98,9 +98,9 @@ def import_once(tables: Path, out: Path) -> dict[str, float]:
     }
 
 
-def status(name: str) -> int:
-    """A line of what Linux says about this process, in bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+def status(name: str, process: int | str = "self") -> int:
+    """A line of what Linux says about a process, in bytes."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     return 0

@@ -7,7 +7,10 @@ channels, targets with hubs. **import**: Parquet tables into a graph store. **su
 and the sums of channels of the whole graph, once for a store that is trained on. **training**:
 2,000 sampled steps of 1,024 nodes with fan-outs 10 and 5 through two row-normalised convolutions 32
 wide, made as `edgewise train --neighbors` makes them; the label is the sign of a feature, the loss
-that of the first and the last 50 steps. **prediction**: all nodes, exactly, in blocks.
+that of the first and the last 50 steps. **prediction**: all nodes, exactly, in blocks. **train
+command** and **predict command**: `edgewise train` on the store (5 % of the nodes for training, 4
+epochs with exact validation, a line of predictions for each node, a report), and `edgewise predict`
+of all nodes into Parquet.
 
 Every phase of every size is a process of its own with one thread, and a line of
 benchmarks/results/large_graph.jsonl; what is there already is not measured again, so that a run
@@ -20,6 +23,7 @@ import argparse
 import json
 import math
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -27,6 +31,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from importing import GIB, status, write_tables
@@ -169,7 +174,55 @@ def predicted(folder: Path) -> dict:
     return measured(work)
 
 
-PHASES = {"import": imported, "sums": sums, "training": trained, "prediction": predicted}
+def commanded(folder: Path, *words: str) -> dict:
+    """What a command took, and how much memory."""
+    import resource
+
+    from edgewise.data.graph_store import open_store
+
+    edges = open_store(folder / "graph").graph.num_edges
+    wall, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    most = {"RssAnon": 0, "VmHWM": 0}
+    process = subprocess.Popen([sys.executable, "-m", "edgewise", *words], stdout=sys.stderr)
+    while process.poll() is None:
+        for name in most:
+            with suppress(FileNotFoundError, ProcessLookupError):
+                most[name] = max(most[name], status(name, process.pid))
+        time.sleep(0.1)
+    if process.returncode:
+        raise SystemExit(f"edgewise {' '.join(words)} ended with code {process.returncode}")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "edges": edges,
+        "seconds": round(time.perf_counter() - wall, 1),
+        "CPU seconds": round(used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime, 2),
+        "GiB": round(most["RssAnon"] / GIB, 2),
+        "GiB with mapped files": round(most["VmHWM"] / GIB, 2),
+    }
+
+
+def train_command(folder: Path) -> dict:
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    given = {"neighbors": "10,5", "batch-size": BATCH, "hidden": 32, "split": "sparse", "epochs": 4}
+    flags = [str(word) for name, value in given.items() for word in (f"--{name}", value)]
+    return commanded(
+        folder, "train", str(folder / "graph"), *flags, "--out", str(folder / "run"), "--quiet"
+    )
+
+
+def predict_command(folder: Path) -> dict:
+    run, out = str(folder / "run"), str(folder / "predictions.parquet")
+    return commanded(folder, "predict", run, str(folder / "graph"), "--out", out)
+
+
+PHASES = {
+    "import": imported,
+    "sums": sums,
+    "training": trained,
+    "prediction": predicted,
+    "train command": train_command,
+    "predict command": predict_command,
+}
 
 
 def warm_up(last: str) -> None:
