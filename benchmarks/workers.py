@@ -1,12 +1,12 @@
 """Do two workers on two processors train nearly twice as fast as one worker with one thread?
 
-    python benchmarks/workers.py [molecules] [few-molecules] [nodes] [few-nodes]
+    python benchmarks/workers.py [molecules] [large-batches] [few-molecules] [nodes] [few-nodes]
 
 Rows a second of training epochs, `edgewise train DATA` from start to end of an epoch, validation
 included, and of the training steps alone:
 
-- **molecules**: the default network on Lipophilicity (4,200 molecules, batches of 64), and on
-  FreeSolv (642), which is small.
+- **molecules**: the default network on Lipophilicity (4,200 molecules, batches of 64, and of 256),
+  and on FreeSolv (642), which is small.
 - **nodes**: two row-normalised convolutions 64 wide on sampled neighbours (10 and 5, 1,024 nodes a
   step) of a synthetic graph of a million edges (`edgewise.data.synthetic`), and of PubMed.
 
@@ -32,6 +32,7 @@ NODES = {"neighbors": "10,5", "batch_size": 1024, "normalize": "row", "regime": 
          "layer": "conv", "hidden": 64}  # fmt: skip
 TASKS = {
     "molecules": ("lipo", {"descriptors": "none"}),
+    "large-batches": ("lipo", {"descriptors": "none", "batch_size": 256}),
     "few-molecules": ("freesolv", {"descriptors": "none"}),
     "nodes": ("", NODES),
     "few-nodes": ("pubmed", NODES),
