@@ -10,9 +10,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import numba
 import pytest
+import shape_checks
 import torch
 from hypothesis import settings
 
+shape_checks.install()
 _njit = numba.njit
 
 
