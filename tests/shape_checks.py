@@ -68,13 +68,30 @@ def _shapes(hint):
 
 
 def _typed(function, annotations, typechecker):
+    of_before = _closures.get(function.__code__)
+    if of_before is not None and of_before[0] == annotations:
+        return _for_another(of_before[1], function)
     written, function.__annotations__ = function.__annotations__, annotations
     try:
         typed = typechecker(function)
     finally:
         function.__annotations__ = written
     typed.__annotations__ = written
+    if "<locals>" in function.__qualname__ and _CALLED in (typed.__kwdefaults__ or {}):
+        _closures[function.__code__] = annotations, typed
     return typed
+
+
+# A closure is made anew at every call of the function around it, and its checks are the same ones.
+_closures = {}
+_CALLED = "__beartype_func"  # the argument by which a check of beartype knows what it checks
+
+
+def _for_another(typed, function):
+    """The checks that were made for one closure, before another one of the same code."""
+    copied = FunctionType(typed.__code__, typed.__globals__, typed.__name__)
+    copied.__kwdefaults__ = {**typed.__kwdefaults__, _CALLED: function}
+    return wraps(function)(copied)
 
 
 def _with_sizes_of_its_own(function):

@@ -96,6 +96,25 @@ def test_what_fits_passes_and_sizes_are_those_of_one_call():
     assert list(rows(2, ones(5))) == [0, 1]
 
 
+def test_closures_are_checked_one_by_one():
+    def adding(term, kind):
+        @check
+        def add(x: kind) -> int:
+            return x + term
+
+        return add
+
+    first, second, third = adding(1, int), adding(2, int), adding(0.5, int)
+    assert (first(1), second(1)) == (2, 3)
+    assert (second.__name__, second.__wrapped__(2)) == ("add", 4)
+    with pytest.raises(WRONG):
+        second(1.0)
+    with pytest.raises(WRONG):
+        third(1)
+    with pytest.raises(WRONG):
+        adding(1, float)(1)
+
+
 def test_annotations_stay_as_they_are_written():
     assert later.__annotations__["place"] == "Place | None"
     assert named.__annotations__["place"] == "NamedPlace"
