@@ -11,10 +11,12 @@ from types import FunctionType
 from typing import get_args
 
 import jaxtyping
-from jaxtyping import AbstractArray, _decorator
+from beartype import BeartypeConf, beartype
+from jaxtyping import AbstractArray, TypeCheckError, _decorator
 from jaxtyping._storage import pop_shape_memo, push_shape_memo
 
 _thorough = jaxtyping.jaxtyped
+_beartype = beartype(conf=BeartypeConf(violation_type=TypeCheckError))
 
 
 def install():
@@ -34,7 +36,7 @@ def checked(checked_object=None, *, typechecker):
     shapes = [shape for hint in annotations.values() for shape in _shapes(hint)]
     if any("{" in shape.dim_str for shape in shapes):  # a size that is looked up by its name
         return _thorough(checked_object, typechecker=typechecker)
-    typed = _typed(checked_object, annotations, typechecker)
+    typed = _typed(checked_object, annotations)
     return _with_sizes_of_its_own(typed) if shapes else typed
 
 
@@ -67,13 +69,13 @@ def _shapes(hint):
     return [shape for part in get_args(hint) for shape in _shapes(part)]
 
 
-def _typed(function, annotations, typechecker):
+def _typed(function, annotations):
     of_before = _closures.get(function.__code__)
     if of_before is not None and of_before[0] == annotations:
         return _for_another(of_before[1], function)
     written, function.__annotations__ = function.__annotations__, annotations
     try:
-        typed = typechecker(function)
+        typed = _beartype(function)
     finally:
         function.__annotations__ = written
     typed.__annotations__ = written

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import pytest
 from beartype import beartype
-from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import Float, TypeCheckError
 from shape_checks import checked
 from torch import Tensor, ones
@@ -63,9 +62,6 @@ def named(place: "NamedPlace") -> str:
     return place.name
 
 
-WRONG = (BeartypeCallHintViolation, TypeCheckError)
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -82,7 +78,7 @@ WRONG = (BeartypeCallHintViolation, TypeCheckError)
     ],
 )
 def test_what_does_not_fit_is_refused(call):
-    with pytest.raises(WRONG):
+    with pytest.raises(TypeCheckError):
         call()
 
 
@@ -107,23 +103,23 @@ def test_closures_are_checked_one_by_one():
     first, second, third = adding(1, int), adding(2, int), adding(0.5, int)
     assert (first(1), second(1)) == (2, 3)
     assert (second.__name__, second.__wrapped__(2)) == ("add", 4)
-    with pytest.raises(WRONG):
+    with pytest.raises(TypeCheckError):
         second(1.0)
-    with pytest.raises(WRONG):
+    with pytest.raises(TypeCheckError):
         third(1)
-    with pytest.raises(WRONG):
+    with pytest.raises(TypeCheckError):
         adding(1, float)(1)
 
 
 def test_annotations_stay_as_they_are_written():
     assert later.__annotations__["place"] == "Place | None"
     assert named.__annotations__["place"] == "NamedPlace"
-    with pytest.raises(WRONG):
+    with pytest.raises(TypeCheckError):
         named(Place(ones(3), ones(3)))
 
 
 def test_the_package_is_checked():
-    with pytest.raises(WRONG):
+    with pytest.raises(TypeCheckError):
         backend.take(3, ones(3))
-    with pytest.raises(WRONG):
+    with pytest.raises(TypeCheckError):
         SparseFeatures(1, 2, 3)
