@@ -34,6 +34,14 @@ settings.register_profile(
 settings.load_profile("edgewise")
 
 
+LONG = ("test_readme.py", "test_typed_and_timed_links.py")
+
+
+def pytest_collection_modifyitems(items):
+    """Long tests come first: as the last ones, they would keep one worker busy and others idle."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+
+
 @pytest.fixture(autouse=True)
 def _one_seed():
     torch.manual_seed(0)
