@@ -10,9 +10,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import numba
 import pytest
+import shape_checks
 import torch
 from hypothesis import settings
 
+shape_checks.install()
 _njit = numba.njit
 
 
@@ -30,6 +32,14 @@ settings.register_profile(
     "edgewise", max_examples=15, deadline=None, derandomize=True, database=None
 )
 settings.load_profile("edgewise")
+
+
+LONG = ("test_readme.py", "test_typed_and_timed_links.py")
+
+
+def pytest_collection_modifyitems(items):
+    """Long tests come first: as the last ones, they would keep one worker busy and others idle."""
+    items.sort(key=lambda item: item.path.name not in LONG)
 
 
 @pytest.fixture(autouse=True)

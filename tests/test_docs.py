@@ -3,6 +3,7 @@
 import ast
 import doctest
 import re
+import shutil
 from importlib import import_module
 from pathlib import Path
 
@@ -55,24 +56,33 @@ EDGES = [f"f{i},f{(i + 3) % 20},{i + 1}" for i in range(20)]
 MOLECULES = [f"{'C' * n}{end},{n / 2}" for n in range(1, 8) for end in ("O", "N")]
 
 
-@pytest.fixture
-def files_of_the_docs(tmp_path, monkeypatch):
-    """The files that the pages name, in a folder of their own."""
+@pytest.fixture(scope="module")
+def named_files(tmp_path_factory):
+    """The files that the pages name, and a run, in a folder of their own."""
+    folder = tmp_path_factory.mktemp("docs") / "files"
     for place, lines in {
         "my_graph/nodes.csv": ["id,employees,country,risk", *NODES],
         "my_graph/edges.csv": ["source,target,amount", *EDGES],
         "molecules.csv": ["smiles,logp", *MOLECULES],
     }.items():
-        (tmp_path / place).parent.mkdir(exist_ok=True)
-        (tmp_path / place).write_text("\n".join(lines) + "\n")
-    monkeypatch.chdir(tmp_path)
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_text("\n".join(lines) + "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        edgewise.train("my_graph", "runs/cora", target="risk", epochs=2, hidden=4)
+    return folder
+
+
+@pytest.fixture
+def files_of_the_docs(named_files, tmp_path, monkeypatch):
+    monkeypatch.chdir(shutil.copytree(named_files, tmp_path / "files"))
     monkeypatch.setattr("edgewise.report.panels.PANELS", dict(panels.PANELS))
-    edgewise.train("my_graph", "runs/cora", target="risk", epochs=2, hidden=4)
 
 
+# estimators.md needs no files: tests/estimators/test_estimator_docs.py
 @pytest.mark.slow
 @pytest.mark.dataset
-@pytest.mark.parametrize("name", ["data", "edges", "estimators", "report", "uncertainty"])
+@pytest.mark.parametrize("name", ["data", "edges", "report", "uncertainty"])
 def test_the_code_of_a_page_runs_and_prints_its_comments(name, files_of_the_docs, capsys):
     blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / f"{name}.md").read_text(), re.M | re.S)
     namespace: dict[str, object] = {}

@@ -24,6 +24,7 @@ def blocks(language):
     return [text for name, text in fenced if name == language]
 
 
+@pytest.mark.slow
 def test_the_tables_here_and_in_the_docs_are_those_of_the_results(tmp_path):
     results = ROOT / "benchmarks" / "results"
     if (ROOT / ".git").exists() and shutil.which("git"):

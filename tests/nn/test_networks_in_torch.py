@@ -8,7 +8,9 @@ import warnings
 
 import pytest
 import torch
+from commands import forking
 from torch import nn
+from torch.multiprocessing import start_processes
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing import assert_close
 
@@ -210,9 +212,8 @@ def one_of_two(rank, shape, place, out):
 @pytest.mark.parametrize("shape", ["graphs, conv", "graphs, attention"])
 def test_two_processes_have_the_gradients_of_one_on_the_same_rows(shape, tmp_path):
     out = tmp_path / "gradients.pt"
-    torch.multiprocessing.spawn(
-        one_of_two, (shape, str(tmp_path / "rendezvous"), str(out)), nprocs=2
-    )
+    told = shape, str(tmp_path / "rendezvous"), str(out)
+    start_processes(one_of_two, told, nprocs=2, start_method=forking().get_start_method())
     found = torch.load(out, weights_only=True)
     model = built(shape)
     model(batch()).square().mean().backward()

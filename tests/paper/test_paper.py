@@ -7,10 +7,12 @@ import os
 import signal
 import time
 from dataclasses import asdict
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from commands import edgewise
+from commands import edgewise, forking
 from scipy.stats import ttest_rel
 
 from edgewise.core.errors import EdgewiseError
@@ -177,7 +179,17 @@ def test_tables_put_the_paper_beside_what_is_known(tmp_path):
     assert table_3(results).csv().splitlines()[3].startswith("EGNN(C),none (0.82),none (0.82)")
 
 
-def sleep_for_long(_):
+@pytest.fixture
+def _forked(monkeypatch):
+    """Workers that need not import the package; the command below starts them as it does."""
+    forks = SimpleNamespace(
+        get_context=lambda _: forking(), active_children=multiprocessing.active_children
+    )
+    monkeypatch.setattr(execution, "multiprocessing", forks)
+
+
+def sleep_for_long(folder, experiment):
+    (folder / f"under-way-{experiment.row}-{experiment.run}-{os.getpid()}").touch()
     time.sleep(600)
 
 
@@ -189,7 +201,7 @@ def fail_or_die(experiment):
     return {**asdict(experiment), "settings": experiment.marks[0], "validation": 0.5, "test": 0.5}
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("_forked")
 def test_a_run_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     def load(dataset):
         if dataset == "citeseer":
@@ -216,28 +228,30 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("_forked")
 def test_who_interrupts_again_does_not_wait_for_the_runs_under_way(tmp_path, monkeypatch):
     def interrupt(*_):
-        raise KeyboardInterrupt
+        if len([*tmp_path.glob("under-way-*")]) == 2:
+            raise KeyboardInterrupt
 
     monkeypatch.setattr(execution, "load_data", lambda _: direction_and_kind_graph(20, seed=1)[0])
-    monkeypatch.setattr(execution, "_run", sleep_for_long)
+    monkeypatch.setattr(execution, "_run", partial(sleep_for_long, tmp_path))
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.alarm(5)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
     start = time.monotonic()
     try:
         with pytest.raises(KeyboardInterrupt):
             execution.run_all(plan(["cora"]), ResultStore(tmp_path), 2, lambda *_: None)
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    for worker in multiprocessing.active_children():  # killed, and perhaps not gone yet
+        worker.join(60)
     assert time.monotonic() - start < 120
     assert not multiprocessing.active_children()
 
 
 @pytest.mark.dataset
-@pytest.mark.slow
 def test_the_command_runs_what_is_missing_and_nothing_else(tmp_path):
     from edgewise.data.citation import load_citation
 

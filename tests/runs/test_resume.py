@@ -45,7 +45,7 @@ from edgewise.units.base import resolve
     ids=["nodes", "sampled nodes", "edges", "sampled edges", "links"],
 )
 def test_a_run_that_is_stopped_keeps_the_best_so_far_and_can_go_on(graph_folder, tmp_path, more):
-    settings = {**SETTINGS, **more}
+    settings = {**SETTINGS, **more, "epochs": 6}
     if more is LINKS:
         graph_folder = with_types_and_times(graph_folder, tmp_path / "typed")
     whole = runs.train(str(graph_folder), tmp_path / "whole", ensemble=2, **settings)
@@ -53,11 +53,11 @@ def test_a_run_that_is_stopped_keeps_the_best_so_far_and_can_go_on(graph_folder,
         str(graph_folder),
         tmp_path / "run",
         ensemble=2,
-        **stopping_after(5),
+        **stopping_after(3),
         **settings,
     )
     assert not run.finished
-    assert run.metrics["epochs"] == [5]
+    assert run.metrics["epochs"] == [3]
     assert len(load_model(run.folder).members) == 1
     runs.resume(run.folder)
     assert files_of(run.folder) == files_of(whole.folder)
@@ -167,7 +167,7 @@ def train_slowly(folder, told):
 def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(kind, request, tmp_path):
     places = {"molecules": "molecule_file", "graphs": "graph_tables"}
     data = str(request.getfixturevalue(places.get(kind, "graph_folder")))
-    settings = {**SETTINGS, "layer": "attention", "ensemble": 2, "dropout": 0.3}
+    settings = {**SETTINGS, "layer": "attention", "ensemble": 2, "dropout": 0.3, "epochs": 8}
     settings |= {
         "edges": {**EDGES, "label_messages": True},
         "graphs": {"target": "shape"},
@@ -188,7 +188,7 @@ def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(kind, request, tm
         process.start()
         tell.close()
         with suppress(EOFError):  # it has ended
-            for _ in range(draw.randint(1, 9)):
+            for _ in range(draw.randint(1, 6)):
                 told.recv()
         time.sleep(draw.random() * 0.03)
         process.kill()
