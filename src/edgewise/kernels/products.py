@@ -30,8 +30,7 @@ from edgewise.kernels.pattern import Pattern
 
 # Unsigned numbers index an array without a check for "from the end".
 ZERO, ONE = np.uint64(0), np.uint64(1)
-# The gradients gather rows from anywhere: where these are too many bytes for the nearest caches,
-# they are fetched a few entries ahead.
+# Gradients fetch rows of more bytes than the nearest caches hold a few entries ahead.
 ENTRIES_AHEAD, CACHE_BYTES = np.uint64(8), 2**19
 # A product alone prefetches the first entries of a node some places ahead, and the others of a long
 # row as above. Rows of one cache line gain by it, half of the time on a graph of 500,000 nodes;
@@ -203,9 +202,8 @@ def _padded_to_registers(*tensors: Tensor) -> tuple[Any, ...]:
         size = next(size for size in (4, 8, 16) if width <= size)
     else:
         size = next((size for size in (64, 32) if width % size == 0), 16)
-    missing = (
-        -width % size if width else size
-    )  # no columns: the gradient of the values is still to be written
+    # Without columns, the gradient of the values is still to be written.
+    missing = -width % size if width else size
     return (0,) * size, *(pad(t, (0, missing)) if missing else t for t in tensors)
 
 
@@ -214,8 +212,7 @@ def _entries_ahead(read: Tensor) -> np.uint64:
 
 
 def _nodes_ahead(read: Tensor) -> np.uint64:
-    narrow = read.size(2) * read.element_size() <= LINE_BYTES
-    cached = NARROW_BYTES if narrow else WIDE_BYTES
+    cached = NARROW_BYTES if read.size(2) * read.element_size() <= LINE_BYTES else WIDE_BYTES
     return NODES_AHEAD if read.numel() * read.element_size() > cached else ZERO
 
 
@@ -224,9 +221,7 @@ def _nodes_ahead(read: Tensor) -> np.uint64:
 
 
 @backend.jit(parallel=True, fastmath=backend.FAST_MATH)
-def _multiply(  # type: ignore[no-untyped-def]
-    start, column, places, value, z, out, groups, lone_loops, ahead, lanes
-):
+def _multiply(start, column, places, value, z, out, groups, lone_loops, ahead, lanes):  # type: ignore[no-untyped-def]
     channels, groups_in, groups_out = groups
     nodes, summed = np.uint64(len(out)) // groups_out, channels // groups_out
     for node in prange(nodes):
