@@ -88,6 +88,30 @@ def test_the_walk_equals_the_materialised_layer_in_float64(heads, dropout):
     assert_walk_equals_the_materialised_layer(layer, graph, 1.0, 1e-10, 1e-10)
 
 
+@pytest.mark.parametrize("channels", [1, 2])
+def test_hubs_of_hundreds_of_members_are_sorted_by_all_digits_of_their_places(
+    channels, monkeypatch
+):
+    monkeypatch.setattr(attention, "CACHE_BYTES", WALKS["hub by hub"])
+    layer = ew.ChannelAttention(6, 5, edge_channels=channels).double()
+    graph = hub_graph(nodes=300, channels=channels, dtype=torch.float64)
+    assert_walk_equals_the_materialised_layer(layer, graph, 1.0, 1e-10, 1e-10)
+
+
+@pytest.mark.usefixtures("walks")
+def test_gradients_are_the_same_whether_or_not_those_of_edges_are_asked_for():
+    edge_index, value, nodes = hub_graph(dtype=torch.float64)
+    layer = ew.ChannelAttention(6, 5, edge_channels=3, materialize=False).double()
+    x = noise(nodes, 6, dtype=value.dtype)
+    found = []
+    for asked in (False, True):
+        out = layer(x, edge_index, value.clone().requires_grad_(asked))
+        readout = noise(*out.shape, seed=3, dtype=out.dtype)
+        found.append(torch.autograd.grad((out * readout).sum(), (layer.weight, layer.attention)))
+    for one, other in zip(*found, strict=True):
+        assert_close(one, other, **CLOSE)
+
+
 @pytest.mark.slow
 @given(graph=graphs(), heads=st.sampled_from([1, 2]), width=st.integers(1, 9))
 def test_the_walk_equals_the_materialised_layer_on_drawn_graphs(graph, heads, width):

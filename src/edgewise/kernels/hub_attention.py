@@ -178,7 +178,7 @@ class _HubAttention(torch.autograd.Function):
         one = torch.ones_like(row_gain)
         of_sources, of_targets = (pooled, grad_pooled, grad_column, one), (grad, h, one, -row_gain)
         link, target_score, source_score = ready.gradients(
-            of_sources, of_targets, slope, masks(width, width, 2)
+            of_sources, of_targets, slope, masks(width, width, 2), of_links=ctx.needs_input_grad[1]
         )
         return (
             None,

@@ -89,19 +89,21 @@ class Hubs:
         target_columns: tuple[NodeColumns, ...],
         slope: float,
         masks: Masks | None,
-    ) -> tuple[Float[Tensor, " links"], NodeColumns, NodeColumns]:
+        *,
+        of_links: bool,
+    ) -> tuple[Float[Tensor, " links"] | None, NodeColumns, NodeColumns]:
         """Of the sum of ``M_ij (target_i . source_j)``: for links, targets and sources."""
         dtype = self.source_scale.dtype
         shape = 2, self.parts, *source_columns[0].shape[:2]
         grad_target, grad_source = np.zeros(shape, dtype)
         of_sources = _in_registers(source_columns)
         of_targets = _in_registers(target_columns, masks, self.row_scale)
-        grad_link = self._new_link_gradients()
+        grad_link = self._new_link_gradients(of_links)
         for (source, _), (target, masked) in zip(of_sources, of_targets, strict=True):
             with backend.running:
                 self._walk_gradients(source.numpy(), target.numpy(), masked, dtype.type(slope),
                                      grad_link, grad_target, grad_source)  # fmt: skip
-        link = torch.from_numpy(self._link_gradients(grad_link))
+        link = torch.from_numpy(self._link_gradients(grad_link)) if of_links else None
         by_target, by_source = (
             torch.from_numpy(parts).sum(0).unsqueeze(2) for parts in (grad_target, grad_source)
         )
@@ -116,7 +118,7 @@ class Hubs:
         """One product of as many columns as fill registers, each part of the hubs for itself."""
         raise NotImplementedError
 
-    def _new_link_gradients(self) -> tuple[Array, ...]:
+    def _new_link_gradients(self, wanted: bool) -> tuple[Array, ...]:
         """Zeros for gradients of the links, in the form that suits the walk."""
         raise NotImplementedError
 
@@ -154,7 +156,7 @@ class HubsByNode(Hubs):
         walk_products(self.order, self.bounds, self.column, self.link, *inputs, *outputs, z, out,
                       sources_are_inputs, register(z))  # fmt: skip
 
-    def _new_link_gradients(self) -> tuple[Array, ...]:
+    def _new_link_gradients(self, wanted: bool) -> tuple[Array, ...]:
         return (np.zeros_like(self.link),)
 
     def _walk_gradients(

@@ -12,6 +12,7 @@ from numba.core.datamodel import models, register_default
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+LINE_BYTES = 64  # of a cache
 # As in backend.FAST_MATH.
 _FLAGS = ("contract", "nsz")
 
@@ -142,16 +143,25 @@ def prefetch(typing, array, place):  # type: ignore[no-untyped-def]
     """Prefetch ``array[place]``, the place a tuple, into the cache."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        llvm_prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
         indices = cgutils.unpack_tuple(builder, arguments[1])
-        pointer = _pointer(context, builder, (array, *place), (arguments[0], *indices))
-        to_read, to_keep, data = number(0), number(3), number(1)
-        builder.call(llvm_prefetch, [builder.bitcast(pointer, byte), to_read, to_keep, data])
+        _prefetch(builder, _pointer(context, builder, (array, *place), (arguments[0], *indices)), 0)
         return context.get_dummy_value()
 
     return types.void(array, place), generate
+
+
+@intrinsic
+def prefetch_register(typing, like, rows, row, column):  # type: ignore[no-untyped-def]
+    """Prefetch what :func:`load` would read, all its cache lines."""
+    size = like.count * like.element.bitwidth // 8
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        pointer = _pointer(context, builder, signature.args[1:], arguments[1:])
+        for offset in range(0, size, LINE_BYTES):
+            _prefetch(builder, pointer, offset)
+        return context.get_dummy_value()
+
+    return types.void(like, rows, row, column), generate
 
 
 @intrinsic
@@ -168,6 +178,15 @@ def horizontal_sum(typing, numbers):  # type: ignore[no-untyped-def]
         return builder.extract_element(left, ir.IntType(32)(0))
 
     return numbers.element(numbers), generate
+
+
+def _prefetch(builder, pointer, offset):  # type: ignore[no-untyped-def]
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    llvm_prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    place = builder.gep(builder.bitcast(pointer, byte), [number(offset)])
+    to_read, to_keep, data = number(0), number(3), number(1)
+    builder.call(llvm_prefetch, [place, to_read, to_keep, data])
 
 
 def _vector_pointer(context, builder, numbers, kinds, arguments):  # type: ignore[no-untyped-def]

@@ -66,12 +66,20 @@ class Pattern:
         return by_node.transpose(1, 2).contiguous()
 
     @cached_property
+    def _by_hub(self) -> tuple[Int[Tensor, " entries"], Int[Tensor, " hubs_and_one"]]:
+        hub = self.row % self.channels * self.num_nodes + self.column
+        return _stable_argsort(hub, self.channels * self.num_nodes)
+
+    @property
     def hub_start(self) -> Int[Tensor, " hubs_and_one"]:
         """Where the entries of each column, a hub, begin, one channel after the other."""
-        channel = self.row % self.channels
-        hub = channel * self.num_nodes + self.column
-        count = torch.bincount(hub, minlength=self.channels * self.num_nodes)
-        return torch.cat([count.new_zeros(1), count.cumsum(0)])
+        return self._by_hub[1]
+
+    @cached_property
+    def hub_links(self) -> tuple[Int[Tensor, " entries"], Int[Tensor, " entries"]]:
+        """The nodes of the entries of each hub, and where these entries stand; int32."""
+        order = self._by_hub[0]
+        return (self.row // self.channels).int()[order], order.int()
 
     @cached_property
     def hub_parts(self) -> Int[Tensor, "parts_and_one channels"]:

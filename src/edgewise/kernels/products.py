@@ -17,14 +17,25 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from edgewise.kernels import backend
-from edgewise.kernels.lanes import horizontal_sum, load, multiply_add, prefetch, store, zeros
+from edgewise.kernels.lanes import (
+    LINE_BYTES,
+    horizontal_sum,
+    load,
+    multiply_add,
+    prefetch_register,
+    store,
+    zeros,
+)
 from edgewise.kernels.pattern import Pattern
 
 # Unsigned numbers index an array without a check for "from the end".
 ZERO, ONE = np.uint64(0), np.uint64(1)
-# The gradients gather rows from anywhere: where these are too many bytes for the nearest caches,
-# they are fetched a few entries ahead. A product alone gains nothing by it.
-PREFETCH_DISTANCE, CACHE_BYTES = np.uint64(8), 2**19
+# Gradients fetch rows of more bytes than the nearest caches hold a few entries ahead.
+ENTRIES_AHEAD, CACHE_BYTES = np.uint64(8), 2**19
+# A product alone prefetches the first entries of a node some places ahead, and the others of a long
+# row as above. Rows of one cache line gain by it, half of the time on a graph of 500,000 nodes;
+# wider ones lose (64 columns on PubMed, 15 MB: a fifth), unless the last cache does not hold them.
+NODES_AHEAD, NARROW_BYTES, WIDE_BYTES = np.uint64(6), 2**21, 2**25
 
 
 def product(
@@ -113,7 +124,7 @@ class _Product(torch.autograd.Function):
             _multiply_and_sample(backend.unsigned(walked.start), backend.unsigned(walked.column),
                                  places, _array(value), _rows(grad_wide), _rows(z_wide),
                                  _rows(grad_z), sampled.numpy(), _groups(walked.channels, grad, z),
-                                 walked.lone_loops, _distance(grad_wide), lanes)  # fmt: skip
+                                 walked.lone_loops, _entries_ahead(grad_wide), lanes)  # fmt: skip
         grad_z = grad_z[..., : z.size(2)]
         if order is not None:
             sampled = backend.take(sampled, pattern.transpose.inverse)
@@ -140,7 +151,7 @@ def multiply(
     with backend.running:
         _multiply(backend.unsigned(start), backend.unsigned(column), places, _array(value),
                   _rows(wide), _rows(result), _groups(channels, z, out), lone_loops,
-                  lanes)  # fmt: skip
+                  _nodes_ahead(wide), lanes)  # fmt: skip
     if result is not out:
         out.copy_(result[..., : out.size(2)])
 
@@ -191,14 +202,18 @@ def _padded_to_registers(*tensors: Tensor) -> tuple[Any, ...]:
         size = next(size for size in (4, 8, 16) if width <= size)
     else:
         size = next((size for size in (64, 32) if width % size == 0), 16)
-    missing = (
-        -width % size if width else size
-    )  # no columns: the gradient of the values is still to be written
+    # Without columns, the gradient of the values is still to be written.
+    missing = -width % size if width else size
     return (0,) * size, *(pad(t, (0, missing)) if missing else t for t in tensors)
 
 
-def _distance(read: Tensor) -> np.uint64:
-    return PREFETCH_DISTANCE if read.numel() * read.element_size() > CACHE_BYTES else ZERO
+def _entries_ahead(read: Tensor) -> np.uint64:
+    return ENTRIES_AHEAD if read.numel() * read.element_size() > CACHE_BYTES else ZERO
+
+
+def _nodes_ahead(read: Tensor) -> np.uint64:
+    cached = NARROW_BYTES if read.size(2) * read.element_size() <= LINE_BYTES else WIDE_BYTES
+    return NODES_AHEAD if read.numel() * read.element_size() > cached else ZERO
 
 
 # ``groups`` is the number of rows of a node in the pattern, in the input and in the output.
@@ -206,21 +221,28 @@ def _distance(read: Tensor) -> np.uint64:
 
 
 @backend.jit(parallel=True, fastmath=backend.FAST_MATH)
-def _multiply(start, column, places, value, z, out, groups, lone_loops, lanes):  # type: ignore[no-untyped-def]
+def _multiply(start, column, places, value, z, out, groups, lone_loops, ahead, lanes):  # type: ignore[no-untyped-def]
     channels, groups_in, groups_out = groups
-    summed, shared = channels // groups_out, channels // groups_in
-    for node in prange(np.uint64(len(out)) // groups_out):
+    nodes, summed = np.uint64(len(out)) // groups_out, channels // groups_out
+    for node in prange(nodes):
         i, zero = np.uint64(node), zeros(out, lanes)
-        for row in range(i * groups_out, (i + ONE) * groups_out):
-            channel = row % groups_out * summed
+        later = min(i + ahead, nodes - ONE)
+        for group in range(groups_out):
+            row, channel = i * groups_out + group, group * summed
             for f in range(ZERO, np.uint64(out.shape[1]), np.uint64(len(lanes))):
                 total = zero
                 for q in range(channel, channel + summed):
-                    source = q // shared
+                    source = _group(q, channels, groups_in)
+                    if ahead:
+                        place = later * channels + q
+                        _prefetch_first(zero, z, start, column, place, groups_in, source, f)
                     first, last = start[i * channels + q], start[i * channels + q + ONE]
                     if lone_loops and first == last:
                         total = multiply_add(total, 1, load(zero, z, i * groups_in + source, f))
                     for e in range(first, last):
+                        if ahead and e + ENTRIES_AHEAD < last:
+                            row_ahead = column[e + ENTRIES_AHEAD] * groups_in + source
+                            prefetch_register(zero, z, row_ahead, f)
                         terms = load(zero, z, column[e] * groups_in + source, f)
                         total = multiply_add(total, _value(value, places, e), terms)
                 store(total, out, row, f)
@@ -228,25 +250,26 @@ def _multiply(start, column, places, value, z, out, groups, lone_loops, lanes): 
 
 @backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def _multiply_and_sample(  # type: ignore[no-untyped-def]
-    start, column, places, value, grad, z, grad_z, sampled, groups, lone_loops, distance, lanes
+    start, column, places, value, grad, z, grad_z, sampled, groups, lone_loops, ahead, lanes
 ):
     """The product with ``grad``, and the dot of ``z`` and ``grad`` at every entry (SDDMM)."""
     channels, groups_in, groups_out = groups
-    summed, shared = channels // groups_out, channels // groups_in
+    summed, entries = channels // groups_out, np.uint64(len(column))
     for node in prange(np.uint64(len(z)) // groups_out):
         i, zero = np.uint64(node), zeros(z, lanes)
-        for row in range(i * groups_out, (i + ONE) * groups_out):
-            channel = row % groups_out * summed
+        for group in range(groups_out):
+            row, channel = i * groups_out + group, group * summed
             for f in range(ZERO, np.uint64(z.shape[1]), np.uint64(len(lanes))):
                 total, own = zero, load(zero, z, row, f)
                 for q in range(channel, channel + summed):
-                    source = q // shared
+                    source = _group(q, channels, groups_in)
                     first, last = start[i * channels + q], start[i * channels + q + ONE]
                     if lone_loops and first == last:
                         total = multiply_add(total, 1, load(zero, grad, i * groups_in + source, f))
                     for e in range(first, last):
-                        if distance:
-                            _prefetch_row(grad, column, e + distance, groups_in, source, f, lanes)
+                        if ahead:
+                            row_ahead = column[min(e + ahead, entries - ONE)] * groups_in + source
+                            prefetch_register(zero, grad, row_ahead, f)
                         terms = load(zero, grad, column[e] * groups_in + source, f)
                         total = multiply_add(total, _value(value, places, e), terms)
                         dot = horizontal_sum(multiply_add(zero, own, terms))
@@ -260,8 +283,16 @@ def _value(value, places, e):  # type: ignore[no-untyped-def]
 
 
 @backend.jit()
-def _prefetch_row(rows, column, e, groups, group, first, lanes):  # type: ignore[no-untyped-def]
-    row = column[min(e, np.uint64(len(column)) - ONE)] * groups + group
-    line = np.uint64(64 // rows.itemsize)
-    for f in range(first, first + np.uint64(len(lanes)), line):
-        prefetch(rows, (row, f))
+def _group(channel, channels, groups):  # type: ignore[no-untyped-def]
+    """The group that a channel reads; a division, at every row, would be felt."""
+    if groups == ONE:
+        return ZERO
+    return channel if groups == channels else channel * groups // channels
+
+
+@backend.jit()
+def _prefetch_first(like, rows, start, column, i, groups, group, f):  # type: ignore[no-untyped-def]
+    """What the first entries of row ``i`` of the pattern will gather."""
+    first = start[i]
+    for e in range(first, min(start[i + ONE], first + ENTRIES_AHEAD)):
+        prefetch_register(like, rows, column[e] * groups + group, f)

@@ -22,14 +22,10 @@ from torch import Tensor
 
 from edgewise.kernels import backend
 from edgewise.kernels.backend import unsigned
+from edgewise.kernels.hub_sorting import put_in_place, sort_links
 from edgewise.kernels.hubs import Array, Hubs, Masks, descending, register, scales_by_channel
 from edgewise.kernels.pattern import Pattern
-from edgewise.kernels.sorted_walks import (
-    put_in_place,
-    sort_links,
-    walk_gradients,
-    walk_products,
-)
+from edgewise.kernels.sorted_walks import walk_gradients, walk_products
 
 # Rows are fetched this many links ahead.
 PREFETCH_DISTANCE = np.uint64(16)
@@ -39,9 +35,8 @@ class Links(NamedTuple):
     """The links of every hub by the scores of their nodes, as sources or as targets."""
 
     node: NDArray[np.uint32]  # [links, 2]: node and masks, and how many of the others come before
-    value: Array  # of B
     factor: Array  # [links, 2], the value times the factors of the node below and above the kink
-    place: NDArray[np.uint32]  # where each link stands in B
+    entry: NDArray[np.uint32]  # where each link stands in B
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +61,9 @@ class SortedHubs(Hubs):
                       outputs.factor, before, _factors(masks, z), z, out, PREFETCH_DISTANCE,
                       register(z))  # fmt: skip
 
-    def _new_link_gradients(self) -> tuple[Array, ...]:
-        return tuple(np.zeros((2, *self.of_sources.value.shape), self.of_sources.value.dtype))
+    def _new_link_gradients(self, wanted: bool) -> tuple[Array, ...]:
+        count = len(self.of_sources.node) if wanted else 0
+        return tuple(np.zeros((2, count), self.source_scale.dtype))
 
     def _walk_gradients(
         self, source_value: Array, target_value: Array, masks: Masks | None, slope: np.floating,
@@ -79,9 +75,9 @@ class SortedHubs(Hubs):
                        PREFETCH_DISTANCE, register(source_value))  # fmt: skip
 
     def _link_gradients(self, found: tuple[Array, ...]) -> Array:
-        out = np.empty_like(self.of_sources.value)
+        out = np.empty(len(self.of_sources.entry), self.source_scale.dtype)
         with backend.running:
-            put_in_place(self.of_sources.place, self.of_targets.place, *found, self.start,
+            put_in_place(self.of_sources.entry, self.of_targets.entry, *found, self.start,
                          np.uint64(self.source_scale.shape[1]), out)  # fmt: skip
         return out
 
@@ -97,17 +93,27 @@ def prepare_hubs(
     """Sort all links by the scores of their nodes, and take ``f`` apart into its factors."""
     link, start = value.contiguous().numpy(), unsigned(pattern.hub_start)
     sources, targets = (
-        Links(np.empty((len(link), 2), np.uint32), np.empty_like(link),
-              np.empty((len(link), 2), link.dtype), np.empty(len(link), np.uint32))
+        Links(np.empty((len(link), 2), np.uint32), np.empty((len(link), 2), link.dtype),
+              np.empty(len(link), np.uint32))
         for _ in range(2)
     )  # fmt: skip
     target_scale, source_scale = scales_by_channel(pattern, target, source, slope)
-    with backend.running:
-        sort_links(descending(torch.cat([source, -target]).numpy()), unsigned(pattern.entry_bounds),
-                   unsigned(pattern.column), link, kept, start, source_scale, target_scale,
-                   tuple(sources), tuple(targets))  # fmt: skip
     parts = unsigned(pattern.hub_parts)
+    node, entry = pattern.hub_links
+    with backend.running:
+        sort_links(start, parts, _places(source, target), unsigned(node), unsigned(entry),
+                      link, kept, source_scale, target_scale, tuple(sources),
+                      tuple(targets))  # fmt: skip
     return SortedHubs(target_scale, source_scale, start, parts, sources, targets)
+
+
+def _places(source: Tensor, target: Tensor) -> NDArray[np.uint32]:
+    """``[heads, 2 nodes]``: the places of sources, and of targets, from the highest score down."""
+    order = descending(torch.cat([source, -target]).numpy())
+    place = np.empty(order.shape[::-1], np.uint32)
+    for head, by_score in enumerate(order.T):
+        place[head, by_score] = np.arange(len(by_score), dtype=np.uint32)
+    return place
 
 
 def _factors(masks: Masks | None, z: Array) -> Array:
