@@ -45,7 +45,13 @@ KINDS = ["plain", "undirected", "labels", "times"]
 def test_with_all_edges_drawn_a_batch_is_computed_as_on_the_whole_graph(kind, normalize):
     whole, sampled = rows_of(kind)
     settings = make_settings(
-        "edge", hidden=6, channels=3, dropout=0.0, normalize=normalize, directed=whole.directed
+        "edge",
+        hidden=6,
+        channels=3,
+        dropout=0.0,
+        normalize=normalize,
+        directed=whole.directed,
+        paths=True,
     )
     torch.manual_seed(1)
     model = EDGE.network(whole.num_features, 2, whole.num_channels, settings).double().eval()

@@ -2,11 +2,10 @@
 
 import errno
 import os
+import secrets
 import shutil
-import signal
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from edgewise.core.errors import EdgewiseError
 
 LOCK = ".lock"
 _PART, _ENDING = ".part-", ".edgewise"  # of a file that is being written
+_BINARY = getattr(os, "O_BINARY", 0)  # of Windows
 _FOLDER = ".folder"  # of a folder that is being filled, beside a file of the same name
 
 
@@ -26,8 +26,8 @@ def replacing(path: str | Path, cure: str = "choose another place") -> Iterator[
     temporary, held = None, -1
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _undisturbed():
-            number, held, temporary = _new_part(path.parent)
+        temporary = _part_path(path.parent)
+        number, held = _born(temporary)
         with os.fdopen(number, "wb") as stream:
             yield stream
             stream.flush()
@@ -40,7 +40,8 @@ def replacing(path: str | Path, cure: str = "choose another place") -> Iterator[
         ) from error
     finally:
         if temporary is not None:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # of a folder that nothing can be written to
+                temporary.unlink(missing_ok=True)
         if held >= 0:
             os.close(held)  # last, so that nobody sweeps the file before
 
@@ -57,8 +58,8 @@ def building(folder: str | Path, cure: str = "choose another --out") -> Iterator
         check_vacant(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         sweep(folder.parent)
-        with _undisturbed():
-            number, held, mark = _new_part(folder.parent)
+        mark = _part_path(folder.parent)
+        number, held = _born(mark)
         os.close(number)
         filling = mark.with_suffix(_FOLDER)
         filling.mkdir()
@@ -75,7 +76,8 @@ def building(folder: str | Path, cure: str = "choose another --out") -> Iterator
         if filling is not None:
             shutil.rmtree(filling, ignore_errors=True)
         if mark is not None:
-            mark.unlink(missing_ok=True)
+            with suppress(OSError):
+                mark.unlink(missing_ok=True)
         if held >= 0:
             os.close(held)
 
@@ -105,26 +107,18 @@ def _flush_folder(folder: Path) -> None:
             os.close(number)
 
 
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Have Ctrl-C and SIGTERM wait: between the birth of a file and its name nobody deletes it."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _part_path(folder: Path) -> Path:
+    """The path of a file to come: who knows it before it is there can delete it in any case."""
+    return folder / f"{_PART}{secrets.token_hex(6)}{_ENDING}"
 
 
-def _new_part(folder: Path) -> tuple[int, int, Path]:
-    """A file to write to, a second descriptor that keeps :func:`sweep` off it, and its path."""
+def _born(path: Path) -> tuple[int, int]:
+    """A descriptor of a new file to write to, and a second one that keeps :func:`sweep` off it."""
     while True:
-        number, name = tempfile.mkstemp(dir=folder, prefix=_PART, suffix=_ENDING)
-        held = _hold(Path(name), wait=True)
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+        held = _hold(path, wait=True)
         if os.fstat(number).st_nlink:
-            return number, held, Path(name)
+            return number, held
         # Swept between its birth and its lock.
         os.close(number)
         if held >= 0:

@@ -24,10 +24,9 @@ _EDGES: dict[str, Any] = {
     "epochs": 300,
     "patience": 30,
     "batch_size": 65536,
-    "paths": True,
 }
 _LINKS: dict[str, Any] = {
-    **{name: value for name, value in _EDGES.items() if name not in ("batch_size", "paths")},
+    **{name: value for name, value in _EDGES.items() if name != "batch_size"},
     "split": "0.8,0.1,0.1",
     "dropout": 0.2,
     "epochs": 100,
