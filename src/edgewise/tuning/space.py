@@ -73,7 +73,6 @@ SPACE = (
     Searched("weight_decay", Range(1e-6, 1e-2, log=True)),
     Searched("weighted", (False, True)),
     Searched("pooling", POOLINGS),
-    Searched("paths", (False, True)),
     Searched("featurizer", ("paper", "rich")),
     Searched("batch_size", (16, 32, 64, 128)),
 )
