@@ -4,6 +4,7 @@ import ast
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,9 @@ ORDER = [
 ]  # fmt: skip
 # Read by everybody, and imports nothing itself.
 FREE = {"__version__"}
+
+
+parsed = cache(ast.parse)
 
 
 def imported(tree):
@@ -43,7 +47,7 @@ def wrong_imports(root):
         here = path.relative_to(root).parts[0].removesuffix(".py")
         if here == "__init__":
             continue  # the public face names every module
-        for name in imported(ast.parse(path.read_text())):
+        for name in imported(parsed(path.read_text())):
             there = name.split(".")[1] if "." in name else ""
             placed = here in ORDER and there in ORDER
             if not placed or not (there == here or ORDER.index(there) < ORDER.index(here)):
@@ -125,7 +129,7 @@ def branching(root):
     return [
         f"{path.relative_to(root)}: {line}"
         for path in sorted(root.rglob("*.py"))
-        for line in branches(ast.parse(path.read_text()))
+        for line in branches(parsed(path.read_text()))
     ]
 
 
@@ -172,7 +176,7 @@ UNPICKLERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve"}
 
 def unpicklers(path):
     """What in a file could run a stranger's code while loading."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in UNPICKLERS)
         elif isinstance(node, ast.ImportFrom) and node.module in UNPICKLERS:

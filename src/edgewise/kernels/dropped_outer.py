@@ -106,18 +106,19 @@ def _dropped_outer_backward(  # type: ignore[no-untyped-def]
         row_grad = np.zeros((nodes, 4), value.dtype)
         for r in range(block * rows // BLOCKS, (block + 1) * rows // BLOCKS):
             for e in range(outer_start[r], outer_start[r + 1]):
-                row_grad[outer_column[e]] = grad[e]
+                for part in range(4):  # number by number: assigned rows take seconds to compile
+                    row_grad[outer_column[e], part] = grad[e, part]
             for e in range(start[r], start[r + 1]):
                 k, own_mask = column[e] * channels + r % channels, kept[e]
                 total = zero
                 for m in range(column_start[k], column_start[k + 1]):
-                    pair, other_link = row_grad[column_row[m]], value[order[m]]
-                    other_mask = kept[order[m]]
-                    grad_pair = pair[0] if own_mask & 1 else zero
-                    grad_pair += pair[1] if own_mask & 2 else zero
-                    grad_pair += pair[2] if other_mask & 1 else zero
-                    grad_pair += pair[3] if other_mask & 2 else zero
+                    j, other_link, other_mask = column_row[m], value[order[m]], kept[order[m]]
+                    grad_pair = row_grad[j, 0] if own_mask & 1 else zero
+                    grad_pair += row_grad[j, 1] if own_mask & 2 else zero
+                    grad_pair += row_grad[j, 2] if other_mask & 1 else zero
+                    grad_pair += row_grad[j, 3] if other_mask & 2 else zero
                     total += grad_pair * other_link
                 out[e] = scale * total
             for e in range(outer_start[r], outer_start[r + 1]):
-                row_grad[outer_column[e]] = 0
+                for part in range(4):
+                    row_grad[outer_column[e], part] = 0
