@@ -198,7 +198,10 @@ def _groups(channels: int, read: Tensor, written: Tensor) -> tuple[np.uint64, ..
 def _padded_to_registers(*tensors: Tensor) -> tuple[Any, ...]:
     """A tuple as long as a register for the width of the tensors, and the tensors padded to it."""
     width = tensors[0].size(-1)
-    if width <= 16:
+    if tensors[0].dtype == torch.float64:
+        # Fewer lengths, each of which is compiled: double precision is for comparisons.
+        size = 4 if width <= 4 else 16
+    elif width <= 16:
         size = next(size for size in (4, 8, 16) if width <= size)
     else:
         size = next((size for size in (64, 32) if width % size == 0), 16)
