@@ -192,8 +192,11 @@ def _rows(tensor: Tensor | None, like: Tensor) -> Any:
 
 
 def lanes_of(like: Tensor) -> tuple[int, ...]:
-    """As many numbers as are taken at a time: 128 bytes of a row, or less where it is short."""
-    sizes = (128 // like.element_size(), 32 // like.element_size(), 1)
+    """As many numbers as are taken at a time: 128 bytes of a row, or less where it is short.
+
+    Fewer lengths in double precision, each of which is compiled: it is for comparisons.
+    """
+    sizes = (16, 1) if like.dtype == torch.float64 else (32, 8, 1)
     return (0,) * next(size for size in sizes if size <= like.size(1))
 
 
