@@ -20,9 +20,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from edgewise.kernels import backend, hubs, sorted_hubs
+from edgewise.kernels import backend, hubs
 from edgewise.kernels.dropout import kept_by_two, kept_scale, two_masks
 from edgewise.kernels.dropped_outer import dropped_outer_values
+from edgewise.kernels.hub_by_hub import HubByHub
 from edgewise.kernels.hubs import NodeColumns, column_masks
 from edgewise.kernels.outer import plain_outer_values
 from edgewise.kernels.pattern import Pattern
@@ -81,7 +82,9 @@ def hub_attention(
         outer, edge = formed[0], formed[1].to(dtype)
         out = plain_hub_attention(factor, value, outer, edge, target, source, h, slope, masks)
     elif formed is None:
-        out = _HubAttention.apply(factor, value, target, source, h, slope, kept, scale)
+        large = 16 * factor.num_nodes * value.element_size() > CACHE_BYTES
+        walk = HubByHub if large else _HubAttention
+        out = walk.apply(factor, value, target, source, h, slope, kept, scale)
     else:
         outer, edge = formed[0], formed[1].to(dtype)
         coefficient = softmax_coefficients(outer, edge, target, source, slope)
@@ -132,10 +135,8 @@ class _HubAttention(torch.autograd.Function):
         ctx: Any, factor: Pattern, value: Tensor, target: Tensor, source: Tensor, h: Tensor,
         slope: float, kept: Tensor | None, scale: float,
     ) -> Tensor:  # fmt: skip
-        large = 16 * factor.num_nodes * value.element_size() > CACHE_BYTES
-        walks = sorted_hubs if large else hubs
         dropped = None if kept is None else kept.numpy()
-        ready = walks.prepare_hubs(factor, value, target, source, slope, dropped)
+        ready = hubs.prepare_hubs(factor, value, target, source, slope)
         masks = partial(column_masks, dropped, scale)
 
         one = value.new_ones(factor.channels, factor.num_nodes, 1)

@@ -154,7 +154,7 @@ class HubsByNode(Hubs):
             sides = [(mask, np.ascontiguousarray(scale[..., ::-1])) for mask, scale in sides[::-1]]
         inputs, outputs = sides
         walk_products(self.order, self.bounds, self.column, self.link, *inputs, *outputs, z, out,
-                      sources_are_inputs, register(z))  # fmt: skip
+                      sources_are_inputs, register(z.shape[2]))  # fmt: skip
 
     def _new_link_gradients(self, wanted: bool) -> tuple[Array, ...]:
         return (np.zeros_like(self.link),)
@@ -166,7 +166,7 @@ class HubsByNode(Hubs):
         walk_gradients(self.order, self.bounds, self.column, self.link,
                        _doubled(masks, source_value), source_value, self.source_scale,
                        target_value, self.target_scale, slope, *grad_link, grad_target,
-                       grad_source, register(source_value))  # fmt: skip
+                       grad_source, register(source_value.shape[2]))  # fmt: skip
 
     def _link_gradients(self, found: tuple[Array, ...]) -> Array:
         return found[0]
@@ -178,12 +178,8 @@ def prepare_hubs(
     target: Float[Tensor, "nodes heads"],
     source: Float[Tensor, "nodes heads"],
     slope: float,
-    kept: NDArray[np.uint8] | None = None,
 ) -> HubsByNode:
-    """Order all nodes by their scores, and take ``f`` apart into its factors.
-
-    What is ``kept`` of the links of targets is of use in sorted_hubs.py alone.
-    """
+    """Order all nodes by their scores, and take ``f`` apart into its factors."""
     return HubsByNode(
         *scales_by_channel(pattern, target, source, slope),
         descending(torch.cat([source, -target]).numpy()),
@@ -267,7 +263,7 @@ def _doubled(masks: Masks | None, z: Array) -> tuple[NDArray[np.uint8], Array] |
     """The scales of each register's columns twice: for the sums below the kink and above."""
     if masks is None:
         return None
-    registers = masks.scale.reshape(4, -1, 1, len(register(z)))
+    registers = masks.scale.reshape(4, -1, 1, len(register(z.shape[2])))
     return masks.kept, np.repeat(registers, 2, axis=2).reshape(4, -1)
 
 
@@ -279,6 +275,6 @@ def _register_size(width: int) -> int:
     return next((size for size in SIZES if width <= size), SIZES[-1])
 
 
-def register(z: Array) -> tuple[int, ...]:
-    """A tuple as long as a register for the width of an array."""
-    return (0,) * _register_size(z.shape[2])
+def register(width: int) -> tuple[int, ...]:
+    """A tuple as long as a register for so many columns."""
+    return (0,) * _register_size(width)

@@ -1,110 +1,156 @@
 """The walks of hubs.py hub by hub, for graphs whose running sums no cache would hold.
 
 There, all nodes are walked through in the order of their scores, and every hub keeps running sums:
-on a large graph each step waits for memory. Here the links of every hub are first sorted by the
-scores of their nodes, as sources and as targets, and the rank of a target is how many sources of
-the hub stand above the kink with it. Then one hub is walked through after the other: its sums over
-sources are kept for every rank, and its targets read those of theirs. A hub's sums are in the
-nearest cache, and the rows of its members are fetched ahead. Sorting costs as much as
-three or four products of narrow rows, so graphs that fit into the cache are quicker the other way.
+on a large graph each step waits for memory. Here one hub is walked through after the other. Most
+have few members, and all pairs of these are gone through. The members of the others are sorted by
+their scores, as sources and as targets, and the rank of a target is how many sources of the hub
+stand above the kink with it: sums over sources are kept for every rank, and targets read those of
+theirs. A hub's sums are in the nearest cache, and the rows of its members are fetched ahead.
 
-What is computed is what hubs.py says.
+What scales rows and columns of ``M`` scales the factors of ``f`` here, ``[channels, nodes, 2]``:
+those below the kink and those above it. Links stand one hub after the other, channel by channel.
+Rows of nodes are ``[nodes, groups, width]``; channel ``q`` reads group ``q * groups // channels``.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from numba import prange
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from edgewise.kernels import backend
 from edgewise.kernels.backend import unsigned
-from edgewise.kernels.hub_sorting import put_in_place, sort_links
-from edgewise.kernels.hubs import Array, Hubs, Masks, descending, register, scales_by_channel
+from edgewise.kernels.hub_sorting import sort_members
+from edgewise.kernels.hub_sums import walk_sums
+from edgewise.kernels.hubs import Array, descending, register
 from edgewise.kernels.pattern import Pattern
-from edgewise.kernels.sorted_walks import walk_gradients, walk_products
+from edgewise.kernels.sorted_gradients import walk_gradients
+from edgewise.kernels.sorted_walks import walk_products
 
-# Rows are fetched this many links ahead.
-PREFETCH_DISTANCE = np.uint64(16)
-
-
-class Links(NamedTuple):
-    """The links of every hub by the scores of their nodes, as sources or as targets."""
-
-    node: NDArray[np.uint32]  # [links, 2]: node and masks, and how many of the others come before
-    factor: Array  # [links, 2], the value times the factors of the node below and above the kink
-    entry: NDArray[np.uint32]  # where each link stands in B
+Rows = Float[Tensor, "nodes _ width"]
+Pairs = Float[Tensor, "channels nodes 2"]
+Links = Float[Tensor, " links"]
 
 
 @dataclass(frozen=True, eq=False)
-class SortedHubs(Hubs):
-    """Walked through hub by hub."""
+class Side:
+    """The sources or the targets of a product: which links join them, with which factors."""
+
+    link: Links
+    factor: Pairs
+
+
+@dataclass(frozen=True, eq=False)
+class SortedHubs:
+    """The hubs of one ``B``, with their members in the order of one pair of scores."""
 
     start: NDArray[np.uint64]  # where the links of each hub begin, by channel
-    hub_parts: NDArray[np.uint64]  # [parts + 1, channels], the first hub of each part
-    of_sources: Links
-    of_targets: Links
+    parts: NDArray[np.uint64]  # [parts + 1, channels], the first hub of each part
+    node: NDArray[np.uint32]  # of each link
+    score: Array  # [heads, nodes, 2], of targets and sources
+    order: NDArray[np.uint32]  # [2, links], the members of large hubs: sources, and targets
+    rank: NDArray[np.uint32]  # [2, links], how many of the other side come before them
 
-    @property
-    def parts(self) -> int:
-        return len(self.hub_parts) - 1
+    def sums(
+        self, inputs: Side, outputs: Side, *, sources_are_inputs: bool, grad_link: Links | None
+    ) -> Pairs:
+        """The sum over the inputs of every output's hubs, below the kink and above it.
 
-    def _walk(self, z: Array, out: Array, masks: Masks | None, sources_are_inputs: bool) -> None:
-        inputs, outputs, before = self.of_sources, self.of_targets, np.uint64(0)
-        if not sources_are_inputs:
-            # Targets cross the kink downwards: they are above it before, and below it after.
-            inputs, outputs, before = outputs, inputs, np.uint64(1)
-        walk_products(self.start, self.hub_parts, inputs.node, inputs.factor, outputs.node,
-                      outputs.factor, before, _factors(masks, z), z, out, PREFETCH_DISTANCE,
-                      register(z))  # fmt: skip
-
-    def _new_link_gradients(self, wanted: bool) -> tuple[Array, ...]:
-        count = len(self.of_sources.node) if wanted else 0
-        return tuple(np.zeros((2, count), self.source_scale.dtype))
-
-    def _walk_gradients(
-        self, source_value: Array, target_value: Array, masks: Masks | None, slope: np.floating,
-        grad_link: tuple[Array, ...], grad_target: Array, grad_source: Array,
-    ) -> None:  # fmt: skip
-        walk_gradients(self.start, self.hub_parts, self.of_sources[:2], self.of_targets[:2],
-                       source_value, self.source_scale, target_value, self.target_scale,
-                       _factors(masks, source_value), slope, grad_link, grad_target, grad_source,
-                       PREFETCH_DISTANCE, register(source_value))  # fmt: skip
-
-    def _link_gradients(self, found: tuple[Array, ...]) -> Array:
-        out = np.empty(len(self.of_sources.entry), self.source_scale.dtype)
+        Times the factors of the output, and added up, it is ``M 1``, or ``M^T 1``.
+        """
+        link, factor = inputs.link.numpy(), inputs.factor.numpy()
+        out = inputs.factor.new_empty(len(self.parts) - 1, *factor.shape)
+        side = 0 if sources_are_inputs else 1
+        grads = out.new_empty(0) if grad_link is None else grad_link
         with backend.running:
-            put_in_place(self.of_sources.entry, self.of_targets.entry, *found, self.start,
-                         np.uint64(self.source_scale.shape[1]), out)  # fmt: skip
-        return out
+            walk_sums(self.start, self.parts, self.node, self.score, self.order[side],
+                      self.rank[1 - side], np.uint64(side), link, factor, outputs.factor.numpy(),
+                      out.numpy(), grads.numpy())  # fmt: skip
+        return out[0] if len(out) == 1 else out.sum(0)
+
+    def product(self, z: Rows, inputs: Side, outputs: Side, *, sources_are_inputs: bool) -> Rows:
+        """``M z``, or ``M^T z`` where the inputs are targets."""
+        rows, lanes = _rows(z)
+        out, side = self._new_rows(z, rows), 0 if sources_are_inputs else 1
+        with backend.running:
+            walk_products(self.start, self.parts, self.node, self.order[side],
+                          self.rank[1 - side], np.uint64(side), inputs.link.numpy(),
+                          outputs.link.numpy(), inputs.factor.numpy(), outputs.factor.numpy(),
+                          rows.numpy(), np.uint64(z.size(1)), out.numpy(), lanes)  # fmt: skip
+        return self._by_node(out, z)
+
+    def product_and_gains(
+        self, z: Rows, other: Rows, inputs: Side, outputs: Side, *, sources_are_inputs: bool,
+        grad_links: tuple[Links, Links] | None,
+    ) -> tuple[Rows, Pairs, Pairs]:  # fmt: skip
+        """The product, and what inputs and outputs gain by ``M_ij (z_j . other_i)`` of each pair.
+
+        The gradients of the links of the inputs and of the outputs are added to ``grad_links``.
+        """
+        (rows, lanes), (other_rows, _) = _rows(z), _rows(other)
+        out, side = self._new_rows(z, rows), 0 if sources_are_inputs else 1
+        gains = z.new_empty(2, len(out), *inputs.factor.shape)
+        grads = (z.new_empty(0), z.new_empty(0)) if grad_links is None else grad_links
+        both = (side, 1 - side)
+        with backend.running:
+            walk_gradients(self.start, self.parts, self.node, self.score,
+                           tuple(self.order[k] for k in both), tuple(self.rank[k] for k in both),
+                           np.uint64(side), (inputs.link.numpy(), outputs.link.numpy()),
+                           (inputs.factor.numpy(), outputs.factor.numpy()), rows.numpy(),
+                           np.uint64(z.size(1)), other_rows.numpy(), np.uint64(other.size(1)),
+                           out.numpy(), tuple(gains.numpy()), tuple(g.numpy() for g in grads),
+                           lanes)  # fmt: skip
+        of_inputs, of_outputs = gains.sum(1)
+        return self._by_node(out, z), of_inputs, of_outputs
+
+    def _new_rows(self, z: Rows, rows: Tensor) -> Float[Tensor, "parts rows _"]:
+        parts, channels = self.parts.shape
+        return z.new_zeros(parts - 1, len(z) * channels, rows.size(1))
+
+    def _by_node(self, out: Float[Tensor, "parts rows _"], z: Rows) -> Rows:
+        total = out[0] if len(out) == 1 else out.sum(0)
+        return total.unflatten(0, (len(z), -1))[..., : z.size(2)]
 
 
-def prepare_hubs(
-    pattern: Pattern,
-    value: Float[Tensor, " links"],
-    target: Float[Tensor, "nodes heads"],
-    source: Float[Tensor, "nodes heads"],
-    slope: float,
-    kept: NDArray[np.uint8] | None,
+def sorted_hubs(
+    pattern: Pattern, target: Float[Tensor, "nodes heads"], source: Float[Tensor, "nodes heads"]
 ) -> SortedHubs:
-    """Sort all links by the scores of their nodes, and take ``f`` apart into its factors."""
-    link, start = value.contiguous().numpy(), unsigned(pattern.hub_start)
-    sources, targets = (
-        Links(np.empty((len(link), 2), np.uint32), np.empty((len(link), 2), link.dtype),
-              np.empty(len(link), np.uint32))
-        for _ in range(2)
-    )  # fmt: skip
-    target_scale, source_scale = scales_by_channel(pattern, target, source, slope)
-    parts = unsigned(pattern.hub_parts)
-    node, entry = pattern.hub_links
+    """Sort the members of large hubs by their scores."""
+    node, _ = pattern.hub_links
+    order, rank = np.empty((2, 2, len(node)), np.uint32)
+    start, parts = unsigned(pattern.hub_start), unsigned(pattern.hub_parts)
     with backend.running:
-        sort_links(start, parts, _places(source, target), unsigned(node), unsigned(entry),
-                      link, kept, source_scale, target_scale, tuple(sources),
-                      tuple(targets))  # fmt: skip
-    return SortedHubs(target_scale, source_scale, start, parts, sources, targets)
+        sort_members(start, parts, unsigned(node), _places(source, target), tuple(order),
+                     tuple(rank))  # fmt: skip
+    score = torch.stack([target.T, source.T], dim=2).contiguous().numpy()
+    return SortedHubs(start, parts, unsigned(node), score, order, rank)
+
+
+def links_by_hub(
+    pattern: Pattern, value: Links, kept: NDArray[np.uint8] | None, scale: float
+) -> tuple[Links, Links, Links]:
+    """The links as they are, and under each of two masks."""
+    link = backend.take(value, pattern.hub_links[1])
+    if kept is None:
+        return link, link, link
+    first, second = torch.empty_like(link), torch.empty_like(link)
+    with backend.running:
+        _mask(link.numpy(), kept, unsigned(pattern.hub_links[1]), scale, first.numpy(),
+              second.numpy())  # fmt: skip
+    return link, first, second
+
+
+@backend.jit(parallel=True)
+def _mask(link, kept, entry, scale, first, second):  # type: ignore[no-untyped-def]
+    scale = link.dtype.type(scale)
+    for p in prange(len(link)):
+        bits, scaled = kept[entry[p]], scale * link[p]
+        first[p] = scaled if bits & 1 else 0
+        second[p] = scaled if bits & 2 else 0
 
 
 def _places(source: Tensor, target: Tensor) -> NDArray[np.uint32]:
@@ -116,9 +162,8 @@ def _places(source: Tensor, target: Tensor) -> NDArray[np.uint32]:
     return place
 
 
-def _factors(masks: Masks | None, z: Array) -> Array:
-    """``[5, width]``: the factor of a link by what keeps it, and of one that is not masked."""
-    factors = np.ones((5, z.shape[2]), z.dtype)
-    if masks is not None:
-        factors[:4] = masks.scale
-    return factors
+def _rows(z: Rows) -> tuple[Float[Tensor, "rows _"], tuple[int, ...]]:
+    """The rows of all nodes, padded with zeros to registers, and a tuple as long as one of them."""
+    lanes = register(z.size(2))
+    missing = -z.size(2) % len(lanes)
+    return (pad(z, (0, missing)) if missing else z.contiguous()).flatten(0, 1), lanes

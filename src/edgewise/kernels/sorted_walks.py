@@ -1,19 +1,19 @@
-"""The compiled walks along sorted hubs; see sorted_hubs.py for what they compute, and on what.
+"""The compiled products along hubs; see sorted_hubs.py for what they compute, and on what.
 
-Sums over a hub's inputs, in the order of their scores, stand in a table: row ``r`` holds those over
-the ``r`` inputs that have crossed the kink, before they crossed it and after. An output reads the
-row of its rank. What has not crossed yet is the total less that row.
+Of a small hub all pairs are gone through. Of a large one, sums over its inputs, in the order of
+their scores, stand in a table: row ``r`` holds those over the ``r`` inputs that have crossed the
+kink, before they crossed it and after. An output reads the row of its rank. What has not crossed
+yet is the total less that row.
 """
 
 import numpy as np
 from numba import prange
 
 from edgewise.kernels import backend
-from edgewise.kernels.hub_sorting import MASK_BITS, largest
+from edgewise.kernels.hub_sorting import FEW_MEMBERS, ONE, ZERO, largest
 from edgewise.kernels.lanes import (
     concatenate,
     high_half,
-    horizontal_sum,
     load,
     low_half,
     multiply,
@@ -23,151 +23,108 @@ from edgewise.kernels.lanes import (
     zeros,
 )
 
-# Unsigned numbers index an array without a check for "from the end".
-ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
-LOW_BITS = (ONE << MASK_BITS) - ONE
+# Rows are fetched this many links ahead.
+PREFETCH_DISTANCE = np.uint64(16)
+# Of arrays in which a node has one row.
+ONE_ROW = (ONE, ZERO)
 
 
 @backend.jit(parallel=True, fastmath=backend.FAST_MATH)
 def walk_products(  # type: ignore[no-untyped-def]
-    start, parts, inputs, input_factor, outputs, output_factor, before, masks, z, out, distance,
-    lanes,
+    start, parts, node, order, rank, before, input_link, output_link, input_factor, output_factor,
+    z, groups, out, lanes,
 ):  # fmt: skip
-    """``before`` says which of the two factors of a node hold before it crosses the kink."""
-    channels, nodes = np.uint64(z.shape[0]), np.uint64(z.shape[1])
-    for task in prange(out.shape[0] * out.shape[1]):
+    """``out[i] = sum_k sum_j f_ij B_ik B_jk z_j``, ``f`` the larger product of two factors.
+
+    ``order`` is that of the inputs, ``rank`` that of the outputs among them, ``before`` the kind of
+    factor of an input that has not crossed the kink yet. Channel ``q`` reads group
+    ``q * groups // channels`` of a node's rows in ``z``, and writes row ``q`` of it in ``out``.
+    """
+    channels, nodes = np.uint64(input_factor.shape[0]), np.uint64(input_factor.shape[1])
+    for task in prange(len(out) * input_factor.shape[0]):
         part, q = np.uint64(task) // channels, np.uint64(task) % channels
-        out[part, q] = 0
         _walk_products(start[q * nodes : (q + ONE) * nodes + ONE], parts[part, q],
-                       parts[part + ONE, q], inputs, input_factor, outputs, output_factor, before,
-                       masks, z[q], out[part, q], distance, lanes)  # fmt: skip
+                       parts[part + ONE, q], node, order, rank, before, input_link, output_link,
+                       input_factor[q], output_factor[q], z, (groups, q * groups // channels),
+                       out[part], (channels, q), lanes)  # fmt: skip
 
 
 @backend.jit(fastmath=backend.FAST_MATH)
 def _walk_products(  # type: ignore[no-untyped-def]
-    start, first_hub, last_hub, inputs, input_factor, outputs, output_factor, before, masks, z,
-    out, distance, lanes,
+    start, first_hub, last_hub, node, order, rank, before, input_link, output_link, input_factor,
+    output_factor, z, z_rows, out, out_rows, lanes,
 ):  # fmt: skip
-    zero, after = zeros(z, lanes), ONE - before
-    zero_pair = concatenate(zero, zero)
+    zero, after, few = zeros(z, lanes), ONE - before, np.int64(FEW_MEMBERS)
+    zero_pair, width = concatenate(zero, zero), np.uint64(z.shape[1])
+    near, member = np.empty((few, 4), z.dtype), np.empty(few, np.uint64)
     sums = np.empty((largest(start, first_hub, last_hub) + 1, 2 * len(lanes)), z.dtype)
     for hub in range(first_hub, last_hub):
         first, last = start[hub], start[hub + ONE]
-        for f in range(ZERO, np.uint64(z.shape[1]), np.uint64(len(lanes))):
+        size = last - first
+        if size <= FEW_MEMBERS:
+            for m in range(size):
+                p, i = first + m, np.uint64(node[first + m])
+                prefetch_row(z, z_rows, node, p + PREFETCH_DISTANCE)
+                prefetch_row(out, out_rows, node, p + PREFETCH_DISTANCE)
+                prefetch_row(input_factor, ONE_ROW, node, p + PREFETCH_DISTANCE)
+                prefetch_row(output_factor, ONE_ROW, node, p + PREFETCH_DISTANCE)
+                member[m] = i
+                near[m, 0] = input_link[p] * input_factor[i, 0]
+                near[m, 1] = input_link[p] * input_factor[i, 1]
+                near[m, 2] = output_link[p] * output_factor[i, 0]
+                near[m, 3] = output_link[p] * output_factor[i, 1]
+            for f in range(ZERO, width, np.uint64(len(lanes))):
+                for m in range(size):
+                    total = zero
+                    for other in range(size):
+                        weight = max(near[m, 2] * near[other, 0], near[m, 3] * near[other, 1])
+                        term = load(zero, z, row_of(z_rows, member[other]), f)
+                        total = multiply_add(total, weight, term)
+                    add_to_row(total, out, row_of(out_rows, member[m]), f)
+            continue
+        for f in range(ZERO, width, np.uint64(len(lanes))):
             total = zero_pair
             store(total, sums, ZERO, ZERO)
-            for p in range(first, last):
-                _prefetch_row(z, inputs, p + distance, f)
-                j, mask = inputs[p, 0] >> MASK_BITS, inputs[p, 0] & LOW_BITS
-                term = multiply(load(zero, masks, mask, f), load(zero, z, j, f))
-                pair = _scaled(input_factor[p, before], input_factor[p, after], term)
+            for k in range(size):
+                if k + PREFETCH_DISTANCE < size:
+                    later = first + np.uint64(order[first + k + PREFETCH_DISTANCE])
+                    prefetch_row(z, z_rows, node, later)
+                p = first + np.uint64(order[first + k])
+                i = np.uint64(node[p])
+                term = multiply(input_link[p], load(zero, z, row_of(z_rows, i), f))
+                pair = scaled(input_factor[i, before], input_factor[i, after], term)
                 total = multiply_add(total, 1, pair)
-                store(total, sums, p - first + ONE, ZERO)
+                store(total, sums, k + ONE, ZERO)
             left = low_half(total)
             for p in range(first, last):
-                _prefetch_row(out, outputs, p + distance, f)
-                i, mask = outputs[p, 0] >> MASK_BITS, outputs[p, 0] & LOW_BITS
-                crossed = load(zero_pair, sums, outputs[p, 1] - first, ZERO)
+                prefetch_row(out, out_rows, node, p + PREFETCH_DISTANCE)
+                i = np.uint64(node[p])
+                crossed = load(zero_pair, sums, rank[p], ZERO)
                 left_now = multiply_add(left, -1, low_half(crossed))
-                read = multiply(output_factor[p, before], left_now)
-                read = multiply_add(read, output_factor[p, after], high_half(crossed))
-                masked = multiply(load(zero, masks, mask, f), read)
-                store(multiply_add(load(zero, out, i, f), 1, masked), out, i, f)
+                read = multiply(output_factor[i, before], left_now)
+                read = multiply_add(read, output_factor[i, after], high_half(crossed))
+                add_to_row(multiply(output_link[p], read), out, row_of(out_rows, i), f)
 
 
-@backend.jit(parallel=True, fastmath=backend.FAST_MATH)
-def walk_gradients(  # type: ignore[no-untyped-def]
-    start, parts, sources, targets, source_value, source_scale, target_value, target_scale, masks,
-    slope, grad_link, grad_target, grad_source, distance, lanes,
-):  # fmt: skip
-    """``grad_link`` are two arrays, of the links as those of sources and of targets, or empty."""
-    channels, nodes = np.uint64(source_value.shape[0]), np.uint64(source_value.shape[1])
-    for task in prange(grad_target.shape[0] * grad_target.shape[1]):
-        part, q = np.uint64(task) // channels, np.uint64(task) % channels
-        _walk_gradients(start[q * nodes : (q + ONE) * nodes + ONE], parts[part, q],
-                        parts[part + ONE, q], sources, targets, source_value[q], source_scale[q],
-                        target_value[q], target_scale[q], masks, slope, grad_link,
-                        grad_target[part, q], grad_source[part, q], distance, lanes)  # fmt: skip
+@backend.jit(forceinline=True)
+def row_of(rows, i):  # type: ignore[no-untyped-def]
+    """The row of a node among those of all: ``rows`` is how many a node has, and which of them."""
+    return i * rows[0] + rows[1]
 
 
-@backend.jit(fastmath=backend.FAST_MATH)
-def _walk_gradients(  # type: ignore[no-untyped-def]
-    start, first_hub, last_hub, sources, targets, source_value, source_scale, target_value,
-    target_scale, masks, slope, grad_link, grad_target, grad_source, distance, lanes,
-):  # fmt: skip
-    """Both products at once, each read by the nodes that are the input of the other.
-
-    Sources cross the kink upwards and targets downwards.
-    """
-    source, source_factor = sources
-    target, target_factor = targets
-    source_grad, target_grad = grad_link
-    of_links, zero = len(source_grad) > 0, zeros(source_value, lanes)
-    zero_pair, width = concatenate(zero, zero), TWO * np.uint64(len(lanes))
-    sums = np.empty((largest(start, first_hub, last_hub) + 1, 4 * len(lanes)), source_value.dtype)
-    for hub in range(first_hub, last_hub):
-        first, last = start[hub], start[hub + ONE]
-        for f in range(ZERO, np.uint64(source_value.shape[1]), np.uint64(len(lanes))):
-            over_sources, over_targets = zero_pair, zero_pair
-            store(zero_pair, sums, ZERO, ZERO)
-            store(zero_pair, sums, ZERO, width)
-            for p in range(first, last):
-                _prefetch_row(source_value, source, p + distance, f)
-                _prefetch_row(target_value, target, p + distance, f)
-                j, i = source[p, 0] >> MASK_BITS, target[p, 0] >> MASK_BITS
-                pair = _scaled(source_factor[p, 0], source_factor[p, 1],
-                               load(zero, source_value, j, f))  # fmt: skip
-                over_sources = multiply_add(over_sources, 1, pair)
-                store(over_sources, sums, p - first + ONE, ZERO)
-                mask = load(zero, masks, target[p, 0] & LOW_BITS, f)
-                term = multiply(mask, load(zero, target_value, i, f))
-                pair = _scaled(target_factor[p, 1], target_factor[p, 0], term)
-                over_targets = multiply_add(over_targets, 1, pair)
-                store(over_targets, sums, p - first + ONE, width)
-            below_all, above_all = low_half(over_sources), low_half(over_targets)
-            for p in range(first, last):
-                _prefetch_node(grad_target, target, p + distance)
-                i = target[p, 0] >> MASK_BITS
-                crossed = load(zero_pair, sums, target[p, 1] - first, ZERO)
-                mask = load(zero, masks, target[p, 0] & LOW_BITS, f)
-                value = multiply(mask, load(zero, target_value, i, f))
-                left, passed = multiply_add(below_all, -1, low_half(crossed)), high_half(crossed)
-                steep = multiply(target_factor[p, 1], passed)
-                read = multiply_add(steep, slope * target_factor[p, 0], left)
-                grad_target[i] += horizontal_sum(multiply(value, read))
-                if of_links:
-                    read = multiply(target_scale[i, 1], passed)
-                    read = multiply_add(read, target_scale[i, 0], left)
-                    target_grad[p] += horizontal_sum(multiply(value, read))
-            for p in range(first, last):
-                _prefetch_node(grad_source, source, p + distance)
-                j = source[p, 0] >> MASK_BITS
-                crossed = load(zero_pair, sums, source[p, 1] - first, width)
-                value = load(zero, source_value, j, f)
-                left, passed = multiply_add(above_all, -1, low_half(crossed)), high_half(crossed)
-                steep = multiply(source_factor[p, 1], left)
-                read = multiply_add(steep, slope * source_factor[p, 0], passed)
-                grad_source[j] += horizontal_sum(multiply(value, read))
-                if of_links:
-                    read = multiply(source_scale[j, 1], left)
-                    read = multiply_add(read, source_scale[j, 0], passed)
-                    source_grad[p] += horizontal_sum(multiply(value, read))
+@backend.jit(forceinline=True, fastmath=backend.FAST_MATH)
+def add_to_row(numbers, rows, row, f):  # type: ignore[no-untyped-def]
+    store(multiply_add(load(numbers, rows, row, f), 1, numbers), rows, row, f)
 
 
-@backend.jit(fastmath=backend.FAST_MATH)
-def _scaled(before, after, value):  # type: ignore[no-untyped-def]
+@backend.jit(forceinline=True, fastmath=backend.FAST_MATH)
+def scaled(before, after, value):  # type: ignore[no-untyped-def]
     """What a node adds to the sums before it crosses the kink, and to those after."""
     return concatenate(multiply(before, value), multiply(after, value))
 
 
-@backend.jit()
-def _prefetch_node(numbers, links, p):  # type: ignore[no-untyped-def]
-    if p < np.uint64(len(links)):
-        prefetch(numbers, (links[p, 0] >> MASK_BITS,))
-
-
-@backend.jit()
-def _prefetch_row(rows, links, p, f):  # type: ignore[no-untyped-def]
+@backend.jit(forceinline=True)
+def prefetch_row(rows, which, node, p):  # type: ignore[no-untyped-def]
     """The row of the node of a link that comes later, in whichever hub."""
-    if p < np.uint64(len(links)):
-        prefetch(rows, (links[p, 0] >> MASK_BITS, f))
+    if p < np.uint64(len(node)):
+        prefetch(rows, (row_of(which, np.uint64(node[p])), ZERO))
