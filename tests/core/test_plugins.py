@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import edgewise as ew
+from edgewise.core import plugins
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.plugins import load_plugins
 from edgewise.core.registries import FEATURIZERS, LAYERS, TASKS, UNITS
@@ -84,6 +85,7 @@ def plugin(tmp_path, monkeypatch):
     """A plugin file; what it registers is forgotten afterwards."""
     for registry in (UNITS, TASKS, LAYERS, FEATURIZERS):
         monkeypatch.setattr(registry, "_things", dict(registry._things))
+    monkeypatch.setattr(plugins, "_loaded", {})  # or workers of later tests would load it
     before, modules = dict(OWN_DATASETS), set(sys.modules)
     path = tmp_path / "mine.py"
     path.write_text(PLUGIN)
