@@ -22,13 +22,28 @@ from edgewise.nn.layers import attention as layers
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 
 
-# Above which hubs are walked through one by one; any graph with a node is above 0.
-WALKS = {"node by node": 2**40, "hub by hub": 0}
+WALKS = {"node by node": False, "hub by hub": True}
+
+
+def take(walk, monkeypatch):
+    monkeypatch.setattr(attention, "hub_by_hub_is_quicker", lambda *_: WALKS[walk])
 
 
 @pytest.fixture(params=WALKS)
 def walks(request, monkeypatch):
-    monkeypatch.setattr(attention, "CACHE_BYTES", WALKS[request.param])
+    take(request.param, monkeypatch)
+
+
+def test_small_hubs_and_large_graphs_are_walked_through_hub_by_hub(monkeypatch):
+    def quicker(edges):
+        pattern = ew.doubly_stochastic(*edges, 20).factor.pattern
+        return attention.hub_by_hub_is_quicker(pattern, edges[1][:, 0])
+
+    ring = torch.stack([torch.arange(20), torch.arange(1, 21) % 20]), torch.ones(20, 1)
+    complete = torch.ones(20, 20).nonzero().T, torch.ones(400, 1)
+    assert [quicker(ring), quicker(complete)] == [True, False]
+    monkeypatch.setattr(attention, "CACHE_BYTES", 0)
+    assert quicker(complete)
 
 
 def hub_graph(nodes=40, channels=3, dtype=torch.float32):
@@ -92,7 +107,7 @@ def test_the_walk_equals_the_materialised_layer_in_float64(heads, dropout):
 def test_hubs_of_hundreds_of_members_are_sorted_by_all_digits_of_their_places(
     channels, monkeypatch
 ):
-    monkeypatch.setattr(attention, "CACHE_BYTES", WALKS["hub by hub"])
+    take("hub by hub", monkeypatch)
     layer = ew.ChannelAttention(6, 5, edge_channels=channels).double()
     graph = hub_graph(nodes=300, channels=channels, dtype=torch.float64)
     assert_walk_equals_the_materialised_layer(layer, graph, 1.0, 1e-10, 1e-10)
@@ -120,10 +135,10 @@ def test_the_walk_equals_the_materialised_layer_on_drawn_graphs(graph, heads, wi
     x = noise(graph.num_nodes, 4)
     layer.materialize = True
     formed = layer_results(layer, x, graph.edge_index, graph.edge_attr)
-    for way, size in itertools.product((False, None), WALKS.values()):
+    for way, walk in itertools.product((False, None), WALKS):
         layer.materialize = way  # the walk, and whichever is quicker
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(attention, "CACHE_BYTES", size)
+            take(walk, patch)
             found = layer_results(layer, x, graph.edge_index, graph.edge_attr)
         for one, other in zip(found, formed, strict=True):
             assert_close(one, other, rtol=1e-10, atol=1e-11)
@@ -299,6 +314,7 @@ def test_pairs_exactly_on_the_kink_are_counted_once():
         assert_close(one, other, **CLOSE)
 
 
+@pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("width", [3, 4, 8])
 def test_changing_the_result_in_place_leaves_the_gradients_right(width):
     edge_index, value, nodes = hub_graph(channels=1, dtype=torch.float64)
@@ -310,6 +326,7 @@ def test_changing_the_result_in_place_leaves_the_gradients_right(width):
     assert_close(*found)
 
 
+@pytest.mark.usefixtures("walks")
 def test_changing_the_edges_in_place_before_the_gradient_is_told():
     edge_index, value, nodes = hub_graph(channels=1)
     layer = ew.ChannelAttention(4, 3, materialize=False)
@@ -333,6 +350,7 @@ def test_edges_of_half_precision_scores_keep_their_own(materialize):
     assert_close(out, torch.ones_like(out), rtol=1e-5, atol=0)  # rows sum to one
 
 
+@pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("materialize", [False, True])
 def test_a_graph_without_nodes_has_no_result(materialize):
     layer = ew.ChannelAttention(4, 3, edge_channels=2, materialize=materialize)

@@ -31,10 +31,11 @@ from edgewise.kernels.products import plain_product, product
 from edgewise.kernels.scores import entry_scores, factor_dtype, highest, sums
 from edgewise.kernels.softmax import softmax_coefficients
 
-# Hubs are walked through one by one where the running sums of all of them, over 8 columns, would
-# take more bytes. Processor time of an epoch, measured twice: at 100,000 nodes and 16 columns
-# 0.7 of that node by node, at 20,000 nodes (PubMed's second layer, 3 columns) 1.3 times.
-CACHE_BYTES = 2**22
+# Hubs are walked through one by one where they have few members on the average, or where the
+# running sums of all of them, over 16 columns, would take more bytes. Time of an epoch, measured by
+# turns, on two threads: with 3.6 members a hub 0.7 of that node by node at 5,000 nodes and 0.5 at
+# 50,000; with more than 20 (adapted edges of Cora and PubMed) 1.4 times.
+FEW_MEMBERS, CACHE_BYTES = 8, 2**22
 
 
 def hub_attention(
@@ -82,8 +83,7 @@ def hub_attention(
         outer, edge = formed[0], formed[1].to(dtype)
         out = plain_hub_attention(factor, value, outer, edge, target, source, h, slope, masks)
     elif formed is None:
-        large = 16 * factor.num_nodes * value.element_size() > CACHE_BYTES
-        walk = HubByHub if large else _HubAttention
+        walk = HubByHub if hub_by_hub_is_quicker(factor, value) else _HubAttention
         out = walk.apply(factor, value, target, source, h, slope, kept, scale)
     else:
         outer, edge = formed[0], formed[1].to(dtype)
@@ -96,6 +96,12 @@ def hub_attention(
         pooled = pooled / column_sum.masked_fill(column_sum == 0, 1)
         out = product(outer, coefficient * first, pooled)
     return out.to(given)
+
+
+def hub_by_hub_is_quicker(factor: Pattern, value: Float[Tensor, " links"]) -> bool:
+    """Which of two walks to take; both have the same result, up to rounding."""
+    few = factor.num_entries <= FEW_MEMBERS * factor.num_nodes * factor.channels
+    return few or 16 * factor.num_nodes * value.element_size() > CACHE_BYTES
 
 
 def plain_hub_attention(

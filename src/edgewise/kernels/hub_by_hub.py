@@ -50,7 +50,7 @@ class HubByHub(torch.autograd.Function):
         ctx.factors = target_factor, source_factor, balanced
         ctx.sums = row_share, column_share, column_sum
         ctx.pooled, ctx.heads, ctx.kept, ctx.scale = pooled, target.size(1), kept, scale
-        return out.contiguous()
+        return out.clone(memory_format=torch.contiguous_format)  # a view may not be changed
 
     @staticmethod
     @once_differentiable
@@ -104,7 +104,7 @@ class HubByHub(torch.autograd.Function):
             of_links,
             _by_head(target_gain @ kinds, ctx.heads),
             _by_head(source_gain @ kinds, ctx.heads),
-            grad_h.unflatten(1, (h.size(1), -1)).sum(2),
+            grad_h.unflatten(1, (h.size(1), grad_h.size(1) // h.size(1))).sum(2),
             None,
             None,
             None,
@@ -133,4 +133,4 @@ def _in_order_of_b(ctx: Any, found: tuple[Links | None, ...]) -> Links:
 
 
 def _by_head(by_channel: Tensor, heads: int) -> Tensor:
-    return by_channel.unflatten(0, (heads, -1)).sum(1).T.contiguous()
+    return by_channel.unflatten(0, (heads, len(by_channel) // heads)).sum(1).T.contiguous()

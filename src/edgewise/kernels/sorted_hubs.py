@@ -113,7 +113,7 @@ class SortedHubs:
 
     def _by_node(self, out: Float[Tensor, "parts rows _"], z: Rows) -> Rows:
         total = out[0] if len(out) == 1 else out.sum(0)
-        return total.unflatten(0, (len(z), -1))[..., : z.size(2)]
+        return total.unflatten(0, (len(z), self.parts.shape[1]))[..., : z.size(2)]
 
 
 def sorted_hubs(
