@@ -6,7 +6,7 @@ import pytest
 from fuzz import fuzz
 
 SEED = int(os.environ.get("EDGEWISE_FUZZ_SEED", "0"))
-CASES = 1000
+CASES = 2000
 
 
 @pytest.mark.slow

@@ -208,7 +208,6 @@ def test_ctrl_c_ends_cleanly_with_the_best_model_so_far(graph_folder, tmp_path):
         [
             *(sys.executable, "-m", "edgewise", "train", str(graph_folder), "--json"),
             *("--out", str(tmp_path / "run"), "--epochs", "100000", "--patience", "100000"),
-            *("--preset", "fast"),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -24,6 +24,7 @@ from edgewise.kernels import backend, hubs
 from edgewise.kernels.dropout import kept_by_two, kept_scale, two_masks
 from edgewise.kernels.dropped_outer import dropped_outer_values
 from edgewise.kernels.hub_by_hub import HubByHub
+from edgewise.kernels.hub_sorting import FEW_MEMBERS
 from edgewise.kernels.hubs import NodeColumns, column_masks
 from edgewise.kernels.outer import plain_outer_values
 from edgewise.kernels.pattern import Pattern
@@ -35,7 +36,7 @@ from edgewise.kernels.softmax import softmax_coefficients
 # running sums of all of them, over 16 columns, would take more bytes. Time of an epoch, measured by
 # turns, on two threads: with 3.6 members a hub 0.7 of that node by node at 5,000 nodes and 0.5 at
 # 50,000; with more than 20 (adapted edges of Cora and PubMed) 1.4 times.
-FEW_MEMBERS, CACHE_BYTES = 8, 2**22
+CACHE_BYTES = 2**22
 
 
 def hub_attention(
@@ -100,7 +101,7 @@ def hub_attention(
 
 def hub_by_hub_is_quicker(factor: Pattern, value: Float[Tensor, " links"]) -> bool:
     """Which of two walks to take; both have the same result, up to rounding."""
-    few = factor.num_entries <= FEW_MEMBERS * factor.num_nodes * factor.channels
+    few = factor.num_entries <= int(FEW_MEMBERS) * factor.num_nodes * factor.channels
     return few or 16 * factor.num_nodes * value.element_size() > CACHE_BYTES
 
 

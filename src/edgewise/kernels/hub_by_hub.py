@@ -1,4 +1,4 @@
-"""Doubly stochastic attention hub by hub, with its gradients: hub_attention.py on large graphs."""
+"""Doubly stochastic attention hub by hub, with its gradients; hub_attention.py says where."""
 
 from typing import Any
 
