@@ -102,14 +102,7 @@ def _pairs(  # type: ignore[no-untyped-def]
         near[m, 2], near[m, 3] = out_factor[i, 0], out_factor[i, 1]
         near[m, 4], near[m, 5] = score[i, input_side], score[i, output_side]
     for m in range(size):
-        below, above = zero, zero
-        for n in range(size):
-            # A number, for a branch would be predicted wrong half of the time.
-            is_above = z.dtype.type(near[m, 5] + near[n, 4] > 0)
-            low, high = near[m, 2] * near[n, 0], near[m, 3] * near[n, 1]
-            term = load(zero, z, row_of(z_rows, member[n]), f)
-            below = multiply_add(below, low - is_above * low, term)
-            above = multiply_add(above, is_above * high, term)
+        below, above = _gathered(m, size, near, (2, 5), (0, 4), member, z, z_rows, f, zero)
         _read(first + m, member[m], below, above, out_link, other, other_rows, f, out_gain,
               grad_out_link, of_links)  # fmt: skip
         total = multiply(out_link[first + m], multiply_add(below, 1, above))
@@ -119,15 +112,28 @@ def _pairs(  # type: ignore[no-untyped-def]
         near[m, 0], near[m, 1] = factor[i, 0], factor[i, 1]
         near[m, 2], near[m, 3] = weight * near[m, 2], weight * near[m, 3]
     for m in range(size):
-        below, above = zero, zero
-        for n in range(size):
-            is_above = z.dtype.type(near[m, 4] + near[n, 5] > 0)
-            low, high = near[m, 0] * near[n, 2], near[m, 1] * near[n, 3]
-            term = load(zero, other, row_of(other_rows, member[n]), f)
-            below = multiply_add(below, low - is_above * low, term)
-            above = multiply_add(above, is_above * high, term)
+        below, above = _gathered(m, size, near, (0, 4), (2, 5), member, other, other_rows, f, zero)
         _read(first + m, member[m], below, above, link, z, z_rows, f, gain, grad_link,
               of_links)  # fmt: skip
+
+
+@backend.jit(forceinline=True, fastmath=backend.FAST_MATH)
+def _gathered(m, size, near, own, others, member, rows, which, f, zero):  # type: ignore[no-untyped-def]
+    """What a member gathers of all, below the kink and above it.
+
+    ``own`` and ``others`` are the columns of ``near`` with the first of two factors, and with the
+    score, of the member and of those it gathers from.
+    """
+    below, above = zero, zero
+    for n in range(size):
+        # A number, for a branch would be predicted wrong half of the time.
+        is_above = rows.dtype.type(near[m, own[1]] + near[n, others[1]] > 0)
+        low = near[m, own[0]] * near[n, others[0]]
+        high = near[m, own[0] + 1] * near[n, others[0] + 1]
+        term = load(zero, rows, row_of(which, member[n]), f)
+        below = multiply_add(below, low - is_above * low, term)
+        above = multiply_add(above, is_above * high, term)
+    return below, above
 
 
 @backend.jit(forceinline=True, fastmath=backend.FAST_MATH)
