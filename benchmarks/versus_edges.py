@@ -9,14 +9,15 @@ in a split by time (seeds are those of the models); `rating`, its value (RMSE), 
 Networks see the labels of training edges, never an edge's own: signs, where signs are asked for.
 Boosting sees the ratings of training edges in all questions.
 
-`gine` and `gat` are GINEConv and GATConv of PyG with edge_dim, batch norm and residuals on the same
-messages and node features as ours (counts and means of the edges around a node), and a perceptron
-on the pair of end states and on what is known of the pair (its own columns, counts and means of
-parallel and of reverse edges); `mlp` is that perceptron without layers. `gat+paths` also gets what
-our read-out is told of paths of two edges between the ends. All networks are 64 wide, those with
-layers two deep, and train as long. `boosting` is scikit-learn's
-HistGradientBoosting on counts, means and shares of negative ratings that both ends gave and
-received, and, as `boosting+reverse`, on the rating of the reverse edge, too.
+`plain gine` and `plain gat` are GINEConv and GATConv of PyG with edge_dim, batch norm and residuals
+along the same messages as ours, in both directions, on the degrees of the nodes, and a perceptron
+on the pair of end states. `gine` and `gat` are the same with all that our network is told: counts
+and means of the edges around a node as its features, and what is known of the pair (its own
+columns, counts and means of parallel and of reverse edges) beside the end states; `mlp` is that
+perceptron without layers. `gat+paths` also gets what our read-out is told of paths of two edges
+between the ends. All networks are 64 wide, those with layers two deep, and train as long.
+`boosting` is scikit-learn's HistGradientBoosting on counts, means and shares of negative ratings
+that both ends gave and received, and, as `boosting+reverse`, on that of the reverse edge, too.
 
 Several settings are tried for every model and question, on seed 100, which is not reported, and
 those of the best validation score are kept: of PyG's networks and `mlp` five (learning rate and
@@ -76,6 +77,8 @@ _TOLD_OF_PATHS = [{**settings, "paths": True} for settings in _NETWORKS]
 _OURS = [s for s in (*_NETWORKS, *_TOLD_OF_PATHS) if s["dropout"] == 0.1]
 TRIED: dict[str, list[dict[str, Any]]] = {
     "edgewise": _OURS,
+    "plain gine": _NETWORKS,
+    "plain gat": _NETWORKS,
     "gine": _NETWORKS,
     "gat": _NETWORKS,
     "gat+paths": _TOLD_OF_PATHS,
@@ -89,16 +92,19 @@ _TRAINING_BY_TIME = {**_TRAINING, "epochs": 20, "patience": 20}
 
 
 class PygNetwork(Network):
-    """Layers of PyG on the messages of a batch, and a perceptron on the pair of end states."""
+    """Layers of PyG on the messages of a batch, and a perceptron on the pair of end states.
 
-    def __init__(self, kind: str, problem: Problem) -> None:
+    If ``told``, nodes and pairs come with what our network is told of them.
+    """
+
+    def __init__(self, kind: str, problem: Problem, *, told: bool) -> None:
         super().__init__()
         data, settings = problem.data, problem.settings.model
         channels, hidden, dropout = data.num_channels, settings.hidden, settings.dropout
         depth = 0 if kind == "mlp" else settings.depth
-        self.encoder = nn.Linear(data.num_features, hidden)
+        self.encoder = nn.Linear(data.num_features if told else 2, hidden)
         width = query_width(channels, directed=settings.directed, paths=settings.paths)
-        self.pair = nn.Linear(width, hidden)
+        self.pair = nn.Linear(width, hidden) if told else None
         self.layers = nn.ModuleList()
         for _ in range(depth):
             inner = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
@@ -110,7 +116,7 @@ class PygNetwork(Network):
         self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) for _ in range(depth))
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Sequential(
-            nn.Linear(3 * hidden, 3 * hidden),
+            nn.Linear((2 + told) * hidden, 3 * hidden),
             nn.ReLU(),
             nn.Dropout(dropout),
             nn.Linear(3 * hidden, 1),
@@ -120,11 +126,19 @@ class PygNetwork(Network):
         assert isinstance(batch.x, Tensor)
         assert batch.queries is not None
         edge_index, edge_attr = parallel_channels(batch.edge_index, batch.edge_attr)
-        h = self.encoder(batch.x)
+        h = self.encoder(batch.x if self.pair else degrees(batch))
         for layer, norm in zip(self.layers, self.norms, strict=True):
             h = h + self.dropout(norm(layer(h, edge_index, edge_attr)).relu())
         source, target = batch.queries.edge_index
-        return self.head(torch.cat([h[source], h[target], self.pair(batch.queries.features)], 1))
+        known = [self.pair(batch.queries.features)] if self.pair else []
+        return self.head(torch.cat([h[source], h[target], *known], 1))
+
+
+def degrees(batch: Batch) -> Tensor:
+    """``log(1 + n)`` of the edges that leave a node, and of those that enter it."""
+    nodes = len(batch.x)
+    counts = [torch.bincount(end, minlength=nodes) for end in batch.edge_index.long()]
+    return torch.stack(counts, dim=1).float().log1p()
 
 
 def opened(question: str, seed: int, settings: dict[str, Any]) -> Problem:
@@ -141,7 +155,9 @@ def networks(model: str, question: str, seed: int, settings: dict[str, Any]) -> 
         trainer = make_trainer(problem)
     else:
         torch.manual_seed(seed)
-        trainer = Trainer(problem, PygNetwork(model.removesuffix("+paths"), problem))
+        told, kind = not model.startswith("plain"), model.removeprefix("plain ")
+        network = PygNetwork(kind.removesuffix("+paths"), problem, told=told)
+        trainer = Trainer(problem, network)
     fitting = Fitting(trainer)
     while not fitting.done:
         fitting.step()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from edgewise import Graph, NodeClassifier, make_settings, runs
+from edgewise import EdgeClassifier, Graph, MultiGraph, NodeClassifier, make_settings, runs
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.presets import PORTFOLIO, decided_settings
 from edgewise.core.settings import REGIMES
@@ -131,7 +131,7 @@ def test_whoever_sets_what_a_regime_decides_has_chosen(graph):
     assert make_settings("node", "paper").model.regime == "given"
     with pytest.raises(EdgewiseError, match="auto decides about hidden"):
         make_settings("node", regime="auto", hidden=8)
-    assert make_settings("node", regime="deep", depth=9).model.depth == 9
+    assert make_settings("node", regime="wide", depth=9).model.depth == 9
 
 
 def test_early_stopping_by_the_score_keeps_the_epoch_with_the_best_one(graph):
@@ -177,3 +177,48 @@ def test_incident_edges_reach_the_nodes():
 
 def test_the_portfolio_decides_only_about_settings_that_exist():
     assert decided_settings("node") <= make_settings("node").flat().keys()
+
+
+def rings(sizes, seed=0):
+    """Rings of nodes that are all alike, each edge both ways; an edge has its ring's size."""
+    random = torch.Generator().manual_seed(seed)
+    first, edges, size = 0, [], []
+    for nodes in sizes:
+        ring = torch.arange(nodes)
+        one = torch.stack([ring, (ring + 1) % nodes]) + first
+        edges += [one, one.flip(0)]
+        size += [nodes] * 2 * nodes
+        first += nodes
+    amount = torch.rand(len(size), 1, generator=random)
+    return MultiGraph(torch.ones(first, 1), torch.cat(edges, dim=1), amount), np.array(size)
+
+
+def test_edges_are_told_of_paths_where_these_decide(monkeypatch):
+    """Layers cannot tell three nodes of six in a ring from three that are one: paths of two can."""
+    monkeypatch.setattr(portfolio, "RUNGS", (15,))
+    graph, size = rings([3, 3, 6] * 20)
+    rows = np.arange(len(size))
+    given = {"graph": graph, "epochs": 40, "hidden": 16, "seed": 0}
+    model = EdgeClassifier(**given).fit(rows[::2], np.where(size == 3, "short", "long")[::2])
+    assert model.fitted_.settings.model.regime == "paths"
+    assert (model.predict(rows) == np.where(size == 3, "short", "long")).mean() == 1
+    direct = EdgeClassifier(**given, regime="direct")
+    direct.fit(rows[::2], np.where(size == 3, "short", "long")[::2])
+    assert not direct.fitted_.settings.model.paths
+    assert (direct.predict(rows) == np.where(size == 3, "short", "long")).mean() < 0.7
+
+
+def test_edges_are_not_told_of_paths_where_these_do_not_help(monkeypatch):
+    monkeypatch.setattr(portfolio, "RUNGS", (15,))
+    graph, size = rings([3, 3, 6] * 10)
+    large = np.where(graph.channels[:, 0].numpy() > 0.5, "large", "small")
+    model = EdgeClassifier(graph=graph, epochs=40, hidden=16, seed=0)
+    model.fit(np.arange(0, len(size), 2), large[::2])
+    assert model.fitted_.settings.model.regime == "direct"
+
+
+def test_a_regime_of_another_unit_is_refused():
+    with pytest.raises(EdgewiseError, match="regime = deep is not for the unit edge; choose one"):
+        make_settings("edge", regime="deep")
+    with pytest.raises(EdgewiseError, match="regime = paths is not for the unit node"):
+        make_settings("node", regime="paths")

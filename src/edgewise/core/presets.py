@@ -97,12 +97,13 @@ PORTFOLIO: dict[str, dict[str, dict[str, Any]]] = {
         "wide": {**_RESIDUAL, **_ROOTED, "depth": 2, "dropout": 0.6},
         "deep": {**_RESIDUAL, **_ROOTED, "depth": 15, "learning_rate": 0.01},
         "gated": {**_RESIDUAL, "layer": "gated"},
-    }
+    },
+    "edge": {"direct": {"paths": False}, "paths": {"paths": True}},
 }
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "default": {
         "node": {"regime": "auto"},
-        "edge": _EDGES,
+        "edge": {**_EDGES, "regime": "auto"},
         "link": _LINKS,
         "graph": _DEEP_NETWORK,
     },
@@ -204,7 +205,12 @@ def _in_regime(unit: str, base: Mapping[str, Any], changes: Mapping[str, Any]) -
         raise EdgewiseError(
             f"regime = auto decides about {', '.join(overlap)}; leave out one or the other"
         )
-    return {**base, **PORTFOLIO.get(unit, {}).get(named, {})}
+    regimes = PORTFOLIO.get(unit, {})
+    if regimes and named not in (others := ("given", "auto", *regimes)):
+        raise EdgewiseError(
+            f"regime = {named} is not for the unit {unit}; choose one of {', '.join(others)}"
+        )
+    return {**base, **regimes.get(named, {})}
 
 
 def _start(unit: str, preset: str, changes: Mapping[str, Any]) -> dict[str, Any]:

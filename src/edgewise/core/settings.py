@@ -13,7 +13,8 @@ from edgewise.core.registry import Choices
 from edgewise.core.setting import BELOW_ONE, Part, checked, setting
 
 NORMALIZATIONS = ("doubly_stochastic", "symmetric", "row", "gcn", "none")
-REGIMES = ("shallow", "wide", "deep", "gated")  # what they are is said in edgewise.core.presets
+# What they are is said in edgewise.core.presets: those of nodes, and those of edges.
+REGIMES = ("shallow", "wide", "deep", "gated", "direct", "paths")
 POOLINGS = ("max", "mean", "sum", "attention", "mean+max+sum", "mean+max+sum+attention")
 
 

@@ -118,8 +118,12 @@ class Estimator(BaseEstimator):
         )
         return Split(drawn.train, drawn.test, nothing)
 
+    def _decided(self, problem: Problem) -> Problem:
+        """The problem in the regime that it is trained in."""
+        return decided(problem)
+
     def _fit_problem(self: Some, problem: Problem, target: Target) -> Some:
-        problem = decided(problem)
+        problem = self._decided(problem)
         members = []
         for member in range(problem.settings.training.ensemble):
             fitting = fit_member(problem, member)

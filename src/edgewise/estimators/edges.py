@@ -59,10 +59,13 @@ class EdgeEstimator(RowsOfGraph):
         self, graph: Graph, task: Task, truth: Tensor, split: Split, settings: Settings
     ) -> Problem:
         numbered = settings.model.ports and bool(_ports(graph, settings).any())
-        read = _read(graph, settings, ports=numbered)
-        problem = edge_problem(read, task, truth, split, settings)
+        self.graph_ = graph
+        return edge_problem(_read(graph, settings, ports=numbered), task, truth, split, settings)
+
+    def _decided(self, problem: Problem) -> Problem:
+        problem = super()._decided(problem)
         assert isinstance(problem.data, EdgeRows)
-        self.rows_, self.graph_ = problem.data, graph
+        self.rows_ = problem.data
         return problem
 
     def _predicted(self, X: Any, graph: Any) -> np.ndarray:

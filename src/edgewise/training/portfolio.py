@@ -7,7 +7,6 @@ named.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.presets import PORTFOLIO
@@ -51,6 +50,8 @@ def decided(
         fitting.align()
     left, found = list(fittings), {}
     for rung, epochs in enumerate(RUNGS):
+        if len(left) == 1:
+            break
         for number, name in enumerate(left):
             title = f"trying the regime {name}, {number + 1} of {len(left)}"
             if progress is not None:
@@ -75,7 +76,7 @@ def regimes_of(problem: Problem) -> dict[str, Problem]:
     if named != "auto" or not regimes:
         return {named: problem}
     settings = {name: problem.settings.changed(**own, regime=name) for name, own in regimes.items()}
-    return {name: replace(problem, settings=one) for name, one in settings.items()}
+    return {name: problem.unit.changed(problem, one) for name, one in settings.items()}
 
 
 def _validated(fitting: Fitting, epochs: int, stop: Callable[[], bool]) -> float:

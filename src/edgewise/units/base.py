@@ -1,7 +1,7 @@
 """What one row of predictions is. A unit of your own is a class of this kind."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -135,6 +135,10 @@ class Unit:
             f"a step of training takes the whole graph where {self.plural} are predicted, so "
             "several workers have nothing to divide; leave --workers out"
         )
+
+    def changed(self, problem: Problem, settings: Settings) -> Problem:
+        """The same rows under other settings of the model."""
+        return replace(problem, settings=settings)
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         """The network of these settings, with fresh weights."""

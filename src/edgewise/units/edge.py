@@ -56,7 +56,7 @@ class EdgeUnit(Unit):
     name, plural, estimator = "edge", "edges", "Edge"
     settings = frozenset(
         {"head", "batch_size", "time_column", "label_messages", "label_columns", "ports"}
-        | {"incident_means", "neighbors", "paths"}
+        | {"incident_means", "neighbors", "paths", "regime"}
     )
     not_searched = frozenset({"layer", "batch_size"})  # edge states, of a whole graph
     id_column, error_view = "row", "edges"
@@ -89,6 +89,11 @@ class EdgeUnit(Unit):
 
     def check_divisible(self, settings: Settings) -> None:
         refuse_undivided(settings)
+
+    def changed(self, problem: Problem, settings: Settings) -> Problem:
+        assert isinstance(problem.data, EdgeRows)
+        data = replace(problem.data, paths=settings.model.paths)
+        return replace(problem, data=data, settings=settings)
 
     def network(self, features: int, outputs: int, channels: int, settings: Settings) -> Network:
         model = settings.model
