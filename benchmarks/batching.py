@@ -18,7 +18,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
-from edgewise.core.settings import ModelSettings
+from edgewise.core.declarations import ModelSettings
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.featurizers import PaperFeaturizer, pack
 from edgewise.data.molecule_tables import read_named

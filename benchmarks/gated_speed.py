@@ -26,8 +26,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
+from edgewise.core.declarations import ModelSettings
 from edgewise.core.presets import make_settings
-from edgewise.core.settings import ModelSettings
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.featurizers import RichFeaturizer, pack
 from edgewise.data.molecule_tables import read_named

@@ -93,7 +93,7 @@ def sums(folder: Path) -> dict:
 def network(graph):
     import torch
 
-    from edgewise.core.settings import ModelSettings
+    from edgewise.core.declarations import ModelSettings
     from edgewise.nn.network import ChannelNetwork
 
     torch.set_num_threads(1)

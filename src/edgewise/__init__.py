@@ -20,7 +20,7 @@ _HOME = {
     "register_layer": "core.registries",
     "register_task": "core.registries",
     "register_unit": "core.registries",
-    "ModelSettings": "core.settings",
+    "ModelSettings": "core.declarations",
     "Settings": "core.settings",
     "Featurizer": "data.featurizers",
     "register_dataset": "data.own_datasets",

@@ -7,6 +7,7 @@ from dataclasses import field, fields, make_dataclass
 import pytest
 
 from edgewise.cli.flags import chosen, setting_flags
+from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.foreign import refuse_foreign
 from edgewise.core.presets import make_settings
@@ -15,7 +16,6 @@ from edgewise.core.settings import (
     PARTS,
     RENAMED,
     SETTINGS,
-    ModelSettings,
     Settings,
     flattened,
     load_settings,

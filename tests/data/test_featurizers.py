@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.registries import FEATURIZERS
-from edgewise.core.settings import ModelSettings
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.featurizers import (
     Featurizer,

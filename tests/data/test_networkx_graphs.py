@@ -4,8 +4,8 @@ import networkx
 import pytest
 import torch
 
+from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import DataSettings
 from edgewise.data.networkx_graphs import tables_of_graphs
 from edgewise.data.sources import find_source
 from edgewise.units.base import resolve

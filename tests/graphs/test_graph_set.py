@@ -6,8 +6,8 @@ import torch
 from torch_geometric.data import Batch as PygBatch
 from torch_geometric.data import Data
 
+from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import ModelSettings
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.featurizers import PaperFeaturizer, pack
 

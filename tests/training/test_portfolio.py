@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from edgewise import EdgeClassifier, Graph, MultiGraph, NodeClassifier, make_settings, runs
+from edgewise.core.declarations import REGIMES
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.presets import PORTFOLIO, decided_settings
-from edgewise.core.settings import REGIMES
 from edgewise.data.graph_files import save_graph
 from edgewise.data.splits import Split
 from edgewise.tasks.classification import Classification
@@ -158,7 +158,7 @@ def test_the_last_epoch_is_kept_where_asked_for_unless_training_ends_before_it(g
 def test_incident_edges_reach_the_nodes():
     """Nodes with equal features, in a network without any other way to see a channel's sum."""
     from edgewise import Batch, ChannelNetwork
-    from edgewise.core.settings import ModelSettings
+    from edgewise.core.declarations import ModelSettings
 
     settings = ModelSettings(encoder="linear", incident=True, directed=False, hidden=4)
     model = ChannelNetwork(2, 3, 1, settings)

@@ -5,8 +5,9 @@ import itertools
 import optuna
 import pytest
 
+from edgewise.core.declarations import ModelSettings
 from edgewise.core.presets import PRESETS, make_settings
-from edgewise.core.settings import SETTINGS, ModelSettings
+from edgewise.core.settings import SETTINGS
 from edgewise.data.sources import EdgeTableSource, MoleculeFileSource, TablesSource
 from edgewise.tasks.classification import Classification
 from edgewise.tuning.space import SPACE, Range

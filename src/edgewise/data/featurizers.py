@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import torch
 
+from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError, NotRegistered
 from edgewise.core.files import write_atomically
 from edgewise.core.registries import FEATURIZERS
 from edgewise.core.schema import mismatch, read_json
-from edgewise.core.settings import ModelSettings
 from edgewise.data.chemistry import ATOM_CODES, BOND_CODES, BOND_ORDERS, MoleculeCodes
 from edgewise.graphs.graph_set import GraphSet
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
+from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.schema import read_json
-from edgewise.core.settings import DataSettings
 from edgewise.data.graph_reader import (
     READER_SHAPE,
     GraphReader,

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import DataSettings, Settings
+from edgewise.core.settings import Settings
 from edgewise.data.columns import Column, raw_values
 from edgewise.data.graph_reader import unique_names
 from edgewise.data.graph_rows import InvalidRow, Progress

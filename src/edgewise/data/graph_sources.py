@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from edgewise.core.settings import DataSettings
+from edgewise.core.declarations import DataSettings
 from edgewise.data.graph_files import TABLE_ENDINGS, table_in_folder
 from edgewise.data.graph_rows import GraphRows
 from edgewise.data.graph_set_tables import GraphTables

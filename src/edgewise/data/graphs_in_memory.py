@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import DataSettings, Settings
+from edgewise.core.settings import Settings
 from edgewise.data.graph_rows import GraphRows, InvalidRow, Progress
 from edgewise.data.graph_set_tables import PlacedGraphs
 from edgewise.data.networkx_graphs import tables_of_graphs

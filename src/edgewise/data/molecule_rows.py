@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.registries import FEATURIZERS
-from edgewise.core.settings import DataSettings, Settings
+from edgewise.core.settings import Settings
 from edgewise.data.chemistry import MoleculeCodes, read_smiles
 from edgewise.data.duplicates import duplicate_groups, duplicate_notices
 from edgewise.data.featurizers import Featurizer, pack

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import DataSettings
 from edgewise.data.delimited import DELIMITERS
 from edgewise.data.graph_rows import GraphRows, GraphStretch
 from edgewise.data.molecule_rows import MoleculeRows, read_stretch, stream_parts

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import DataSettings
 from edgewise.data.graph_files import parse_graphml
 from edgewise.data.graph_set_tables import GraphTables
 from edgewise.data.tables import Table, table_from_columns

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import DataSettings
 from edgewise.data.catalogue import CATALOGUE
 from edgewise.data.graph_rows import GraphRows
 from edgewise.data.graph_sources import GRAPH_COLUMNS

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import DataSettings, unit_named
+from edgewise.core.settings import unit_named
 from edgewise.data.graph_rows import GraphRows, GraphStretch
 from edgewise.data.graph_store import GraphStore
 from edgewise.data.store import open_files

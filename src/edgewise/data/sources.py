@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.settings import DataSettings
 from edgewise.data.bitcoin import read_ratings
 from edgewise.data.catalogue import CATALOGUE
 from edgewise.data.citation import load_citation

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.settings import DataSettings
 from edgewise.data.archives import gunzip
 from edgewise.data.graph_set_tables import GraphTables
 from edgewise.data.table import Cells, Table

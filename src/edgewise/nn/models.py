@@ -5,7 +5,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from edgewise.core.settings import ModelSettings
+from edgewise.core.declarations import ModelSettings
 from edgewise.graphs.batch import Batch
 from edgewise.graphs.features import Features
 from edgewise.nn.network import ChannelNetwork

@@ -6,9 +6,9 @@ from typing import Any, cast
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.registries import LAYERS
-from edgewise.core.settings import ModelSettings
 from edgewise.graphs.batch import DIRECTIONS, TRIPLED, Batch, Edges
 from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.graphs.sampled_graph import StoredEdges

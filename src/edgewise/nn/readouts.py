@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from edgewise.core.declarations import POOLINGS
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import POOLINGS
 from edgewise.graphs.batch import Batch
 from edgewise.kernels.pooling import attention_pool, mean_of, pool
 from edgewise.nn.blocks import ACTIVATIONS
@@ -45,7 +45,7 @@ class GraphReadout(nn.Module):
     """The nodes of each graph, pooled after the activation. A graph without nodes gives zeros.
 
     Args:
-        pooling: One of :data:`~edgewise.core.settings.POOLINGS`; several are put side by side.
+        pooling: One of :data:`~edgewise.core.declarations.POOLINGS`; several are put side by side.
             ``"attention"`` is :class:`AttentionPooling`.
     """
 

@@ -27,10 +27,10 @@ from edgewise.data.importing import ColumnChoices, Importer
 from edgewise.data.source import TEXT, as_text
 from edgewise.data.table_parts import TableParts, open_parts, part_files
 from edgewise.runs.folder import check_not_own
-from edgewise.tasks.reading import find_task
+from edgewise.tasks.reading import find_task, guessed_targets
 from edgewise.training.predictor import load_model
 from edgewise.units.base import Show, Tell, known_rows
-from edgewise.units.node import guessed_targets, node_split
+from edgewise.units.node_tables import node_split
 
 _LIKE_SETTINGS = TEXT | {"target", "split_column"}
 

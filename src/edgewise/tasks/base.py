@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edgewise.core.declarations import TrainingSettings
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.registries import TASKS
-from edgewise.core.settings import TrainingSettings
 from edgewise.data.tables import Table
 from edgewise.tasks.metrics import Metrics
 from edgewise.tasks.prediction import Prediction

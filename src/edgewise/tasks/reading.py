@@ -1,6 +1,6 @@
 """Which task columns of a table ask for: one guess, the same for all units."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from torch import Tensor
@@ -10,6 +10,8 @@ from edgewise.core.registries import TASKS
 from edgewise.data.column_kinds import check_words
 from edgewise.data.tables import Table
 from edgewise.tasks.base import Task
+
+_LABEL_NAMES = ("label", "class", "y")
 
 
 def find_task(
@@ -90,3 +92,30 @@ def refuse_empty(table: Table, names: Sequence[str]) -> None:
         raise EdgewiseError(
             f"{table.path}: the target column(s) {preview(empty)} are empty; label some rows"
         )
+
+
+def guessed_targets(columns: Iterable[str]) -> tuple[str, ...]:
+    """The column that is called as targets are, if there is one such column."""
+    found = tuple(name for name in columns if name.lower() in _LABEL_NAMES)
+    return found if len(found) == 1 else ()
+
+
+def guessed_target(table: Table) -> str:
+    """The column to predict, where nobody names one."""
+    found = guessed_targets(table.columns)
+    if not found:
+        raise EdgewiseError(
+            f"{table.path}: name the column to be predicted with --target; its columns are "
+            f"{preview(list(table.columns), limit=12)}"
+        )
+    return found[0]
+
+
+def table_truth(task: Task, table: Table) -> Tensor | EdgewiseError | None:
+    """The truth of a table, the reason why not, or nothing."""
+    if not all(name in table.columns for name in task.names):
+        return None
+    try:
+        return task.read(table)
+    except EdgewiseError as error:
+        return error

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edgewise.core.declarations import TrainingSettings
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.settings import TrainingSettings
 from edgewise.data.columns import scale_of
 from edgewise.data.tables import Table
 from edgewise.tasks.base import Columns, cells, zero_without

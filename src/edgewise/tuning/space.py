@@ -6,8 +6,9 @@ from typing import Any
 
 import optuna
 
+from edgewise.core.declarations import POOLINGS, ModelSettings
 from edgewise.core.registries import LAYERS
-from edgewise.core.settings import POOLINGS, SETTINGS, ModelSettings, Settings
+from edgewise.core.settings import SETTINGS, Settings
 from edgewise.data.sources import Source
 from edgewise.tasks.base import Task
 from edgewise.units.base import Unit

@@ -21,7 +21,7 @@ from edgewise.graphs.edge_rows import EdgeRows, edge_name, query_width
 from edgewise.graphs.incident import port_numbers
 from edgewise.nn.network import Network
 from edgewise.tasks.base import Columns, Prediction, Task
-from edgewise.tasks.reading import find_task
+from edgewise.tasks.reading import find_task, guessed_target, table_truth
 from edgewise.units.base import (
     Asked,
     Opened,
@@ -46,8 +46,6 @@ from edgewise.units.edge_tables import (
 )
 from edgewise.units.fan_outs import refuse_undivided
 from edgewise.units.pair_network import pair_network
-
-_LABEL_NAMES = ("label", "class", "y")
 
 
 class EdgeUnit(Unit):
@@ -135,12 +133,8 @@ class EdgeUnit(Unit):
         read: ReadEdges = model.encoder.read(found.nodes, found.edges)
         if read.notes.changed:
             tell(str(read.notes))
-        truth: Tensor | EdgewiseError | None = None
-        if all(name in found.edges.columns for name in model.task.names):
-            try:
-                truth = model.task.read(found.edges)[read.rows]
-            except EdgewiseError as error:
-                truth = error
+        truth = table_truth(model.task, found.edges)
+        truth = truth[read.rows] if isinstance(truth, Tensor) else truth
         shown = truth if isinstance(truth, Tensor) else model.task.unknown_truth(len(read.rows))
         data = edge_rows(read, model.task, shown, model.settings)
         return data, truth, len(found.edges)
@@ -208,14 +202,8 @@ def _targets(found: GraphInput, settings: Settings) -> tuple[tuple[str, ...], li
     assert found.edges is not None
     if settings.data.target:
         return settings.data.target, []
-    usual = [name for name in found.edges.columns if name.lower() in _LABEL_NAMES]
-    usual = [found.label] if found.label else usual
-    if len(usual) != 1:
-        raise EdgewiseError(
-            f"{found.edges.path}: name the column to be predicted with --target; its columns are "
-            f"{preview(list(found.edges.columns), limit=12)}"
-        )
-    return (usual[0],), [f"predicting column {usual[0]!r} of the edges"]
+    name = found.label or guessed_target(found.edges)
+    return (name,), [f"predicting column {name!r} of the edges"]
 
 
 def _without_unknown_ends(

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edgewise.core.declarations import DataSettings
 from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.settings import DataSettings, Settings
+from edgewise.core.settings import Settings
 from edgewise.data.chemistry import MoleculeCodes, read_smiles
 from edgewise.data.featurizers import Featurizer, load_featurizer
 from edgewise.data.graph_rows import GraphRows, GraphStretch, Structures

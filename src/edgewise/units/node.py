@@ -1,6 +1,6 @@
 """A row is a node of one graph."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,8 @@ from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import Settings
 from edgewise.data.graph_reader import GraphReader, load_graph_reader
 from edgewise.data.graph_store import GraphStore, checksum_of_rows
-from edgewise.data.graph_tables import learn_graph_reader
-from edgewise.data.molecule_splits import split_by_column
 from edgewise.data.sources import GraphInput, Source
-from edgewise.data.splits import Split, load_split
-from edgewise.data.tables import Table
+from edgewise.data.splits import Split
 from edgewise.graphs.array_graph import ArrayGraph
 from edgewise.graphs.channels import is_symmetric
 from edgewise.graphs.graph import Graph, single_precision
@@ -27,7 +24,7 @@ from edgewise.graphs.whole_graph import WholeGraph
 from edgewise.nn.network import ChannelNetwork, Network
 from edgewise.tasks.base import Prediction, Task
 from edgewise.tasks.prediction import stretches
-from edgewise.tasks.reading import find_label_task, find_task
+from edgewise.tasks.reading import find_label_task, find_task, guessed_target, table_truth
 from edgewise.units.base import (
     Asked,
     Opened,
@@ -47,10 +44,8 @@ from edgewise.units.node_notices import (
     graph_notices,
     table_notices,
 )
-from edgewise.units.splitting import drawn_split, is_file
+from edgewise.units.node_tables import learnt_reader, node_split
 from edgewise.units.task_settings import refuse_task_settings
-
-_LABEL_NAMES = ("label", "class", "y")
 
 
 class NodeUnit(Unit):
@@ -82,12 +77,12 @@ class NodeUnit(Unit):
         assert nodes is not None
         assert edges is not None
         notes: list[str] = []
-        names = settings.data.target or (_guessed_target(nodes),)
+        names = settings.data.target or (guessed_target(nodes),)
         if not settings.data.target:
             notes.append(f"predicting column {names[0]!r}, because of its name")
         task, truth = find_task(nodes, names, settings.data.task, settings.data.categories)
         split = known_rows(node_split(settings, task, truth, nodes), task, truth)
-        reader = _learnt_reader(found, names, settings, split)
+        reader = learnt_reader(found, names, settings, split)
         graph, read = reader.read(nodes, edges)
         unlabelled = len(truth) - len(task.labelled_rows(truth))
         notes.append(str(replace(read, unlabelled=unlabelled)))
@@ -175,7 +170,7 @@ class NodeUnit(Unit):
             check_columns(model.encoder, found.store)
             graph = _stored(found.store, model.settings)
             data = node_data(graph, model.settings, found.store.node_names)
-            return data, _truth(task, found.store.nodes)
+            return data, table_truth(task, found.store.nodes)
         if found.graph is not None:
             graph = single_precision(found.graph)
             data = node_data(graph, model.settings)
@@ -195,7 +190,7 @@ class NodeUnit(Unit):
         graph, notes = model.encoder.read(found.nodes, found.edges)
         if notes.changed:
             tell(str(notes))
-        return node_data(graph, model.settings), _truth(task, found.nodes)
+        return node_data(graph, model.settings), table_truth(task, found.nodes)
 
     def described_columns(self, problem: Problem) -> list[str]:
         reader = problem.encoder
@@ -299,73 +294,11 @@ def _difference(learnt: GraphReader, other: GraphReader) -> str:
     return "" if learnt.directed == other.directed else "edges of one have a direction"
 
 
-def _truth(task: Task, nodes: Table) -> Tensor | EdgewiseError | None:
-    """The truth of a table of nodes, the reason why not, or nothing."""
-    if not all(name in nodes.columns for name in task.names):
-        return None
-    try:
-        return task.read(nodes)
-    except EdgewiseError as error:
-        return error
-
-
-def node_split(settings: Settings, task: Task, truth: Tensor, table: Table | None) -> Split:
-    """The split of nodes: by a column, by a file, or drawn."""
-    if settings.split.split_column:
-        if table is None:
-            raise EdgewiseError("split_column needs a nodes table; this graph has none")
-        return split_by_column(table, settings.split.split_column)
-    if is_file(settings.split.split):
-        return load_split(settings.split.split)
-    return drawn_split(settings, task, truth)
-
-
-def _learnt_reader(
-    found: GraphInput, targets: tuple[str, ...], settings: Settings, split: Split
-) -> GraphReader:
-    assert found.nodes is not None
-    assert found.edges is not None
-    data = settings.data
-    left_out = (*data.ignore, *targets, *filter(None, (settings.split.split_column,)))
-    return learn_graph_reader(
-        found.nodes,
-        found.edges,
-        id=data.id_column,
-        numbers=data.numbers,
-        categories=data.categories,
-        text=data.text,
-        ignore=tuple(dict.fromkeys(left_out)),
-        source=data.source_column,
-        target=data.destination_column,
-        directed=found.directed and data.edges == "directed",
-        missing=data.missing,
-        unknown=data.unknown,
-        duplicates=data.duplicates,
-        rows=None if data.fit_on == "all" else split.train.numpy(),
-    )
-
-
 def _rounded(found: Graph, read: Graph) -> list[str]:
     if found is read:
         return []
     kinds = sorted({str(t.dtype).removeprefix("torch.") for t in (found.x, found.channels)})
     return [f"the graph's numbers ({', '.join(kinds)}) are read as float32"]
-
-
-def guessed_targets(columns: Iterable[str]) -> tuple[str, ...]:
-    """The column that is called as targets are, if there is one such column."""
-    found = tuple(name for name in columns if name.lower() in _LABEL_NAMES)
-    return found if len(found) == 1 else ()
-
-
-def _guessed_target(table: Table) -> str:
-    found = guessed_targets(table.columns)
-    if not found:
-        raise EdgewiseError(
-            f"{table.path}: name the column to be predicted with --target; its columns are "
-            f"{preview(list(table.columns), limit=12)}"
-        )
-    return found[0]
 
 
 NODE = NodeUnit()

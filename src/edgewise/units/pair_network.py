@@ -1,7 +1,7 @@
 """The network of units whose rows are pairs of nodes: edges, and links to come."""
 
+from edgewise.core.declarations import ModelSettings
 from edgewise.core.registries import LAYERS
-from edgewise.core.settings import ModelSettings
 from edgewise.nn.network import ChannelNetwork
 from edgewise.nn.readouts import EdgeReadout
 

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import ModelSettings
 from edgewise.graphs.features import Features
 from edgewise.graphs.sampled_edges import SampledLayer
 from edgewise.kernels import backend

@@ -3,8 +3,8 @@
 from jaxtyping import Float
 from torch import Tensor
 
+from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import ModelSettings
 from edgewise.graphs.features import Features
 from edgewise.nn.eager import eager
 from edgewise.nn.layers.base import ChannelLayer, mapped

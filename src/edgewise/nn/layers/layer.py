@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.settings import ModelSettings
 from edgewise.graphs.batch import Edges, Features
 from edgewise.graphs.sampled_edges import SampledLayer
 
