@@ -14,9 +14,9 @@ from edgewise.data.edge_reader import ReadEdges
 from edgewise.data.graph_reader import TableNotes
 from edgewise.data.splits import Split
 from edgewise.estimators.base import Classifier, Regressor
-from edgewise.estimators.on_graph import RowsOfGraph, number_rows, one_label_each
+from edgewise.estimators.on_graph import RowsOfGraph, named_rows, number_rows, one_label_each
 from edgewise.estimators.parameters import setting_parameters
-from edgewise.estimators.targets import Target, class_target, settled, value_target
+from edgewise.estimators.targets import Target, class_target, value_target
 from edgewise.graphs.edge_rows import EdgeRows
 from edgewise.graphs.graph import Graph, single_precision
 from edgewise.graphs.incident import port_numbers
@@ -147,17 +147,8 @@ def edge_numbers(X: Any, graph: Graph) -> Tensor:
     """Where the edges of X stand in the graph."""
     if X is None:
         return torch.arange(graph.num_edges)
-    edges = np.asarray(X).astype(object)
-    if edges.ndim == 2 and edges.shape[1] == 1:
-        edges = edges[:, 0]
-    if edges.ndim != 1:
-        raise EdgewiseError(
-            f"X has the shape {list(edges.shape)}; give edge numbers, columns of edge_index, one "
-            "for each row"
-        )
-    if not len(edges):
-        return torch.zeros(0, dtype=torch.int64)
-    return number_rows(settled(edges, "the edges in X"), graph.num_edges, "edge")
+    edges = named_rows(X, "edge", "edge numbers, columns of edge_index")
+    return number_rows(edges, graph.num_edges, "edge")
 
 
 def _ports(graph: Graph, settings: Settings) -> Tensor:

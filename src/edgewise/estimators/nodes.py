@@ -12,9 +12,9 @@ from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import Settings
 from edgewise.data.splits import Split
 from edgewise.estimators.base import Classifier, Regressor
-from edgewise.estimators.on_graph import RowsOfGraph, number_rows, one_label_each
+from edgewise.estimators.on_graph import RowsOfGraph, named_rows, number_rows, one_label_each
 from edgewise.estimators.parameters import setting_parameters
-from edgewise.estimators.targets import Target, class_target, settled, value_target
+from edgewise.estimators.targets import Target, class_target, value_target
 from edgewise.graphs.graph import Graph
 from edgewise.tasks.base import Prediction, Task
 from edgewise.units.base import Problem
@@ -134,16 +134,7 @@ def node_rows(X: Any, graph: Graph) -> Tensor:
     """Where the nodes of X stand in the graph."""
     if X is None:
         return torch.arange(graph.num_nodes)
-    nodes = np.asarray(X).astype(object)
-    if nodes.ndim == 2 and nodes.shape[1] == 1:
-        nodes = nodes[:, 0]
-    if nodes.ndim != 1:
-        raise EdgewiseError(
-            f"X has the shape {list(nodes.shape)}; give node numbers or ids, one for each row"
-        )
-    nodes = settled(nodes, "the nodes in X")
-    if not len(nodes):
-        return torch.zeros(0, dtype=torch.int64)
+    nodes = named_rows(X, "node", "node numbers or ids")
     if nodes.dtype.kind == "U":
         if graph.node_ids is None:
             raise EdgewiseError(

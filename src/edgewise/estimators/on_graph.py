@@ -11,6 +11,7 @@ from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import Settings
 from edgewise.data.splits import Split
 from edgewise.estimators.base import Estimator, check_lengths, given_parts
+from edgewise.estimators.targets import settled
 from edgewise.graphs.graph import Graph
 from edgewise.tasks.base import Task
 from edgewise.units.base import Problem
@@ -86,6 +87,22 @@ class RowsOfGraph(Estimator):
             f"graph is {what}; give an edgewise.Graph (from_pyg, from_networkx and from_scipy make "
             f"one): {type(self).__name__}(graph=graph)"
         )
+
+
+def named_rows(X: Any, word: str, give: str) -> np.ndarray:
+    """What names the rows of X, one thing for each.
+
+    Args:
+        X: ``[rows]`` or ``[rows, 1]``.
+        word: What a row is.
+        give: What is to be given, for messages.
+    """
+    names = np.asarray(X).astype(object)
+    if names.ndim == 2 and names.shape[1] == 1:
+        names = names[:, 0]
+    if names.ndim != 1:
+        raise EdgewiseError(f"X has the shape {list(names.shape)}; give {give}, one for each row")
+    return settled(names, f"the {word}s in X") if len(names) else names.astype(np.int64)
 
 
 def number_rows(numbers: np.ndarray, count: int, word: str, other: str = "") -> Tensor:

@@ -1,14 +1,39 @@
 """Hops of a batch along edges of which each is drawn for itself, parallel ones included."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
+from edgewise.graphs.graph import Graph
 from edgewise.graphs.sampled_edges import Hop
 from edgewise.kernels.incident_sampling import IncidentLists, sample_incident
 from edgewise.kernels.sampling import Numbering
+
+
+class IncidentArrays:
+    """A graph as sampling reads it: arrays of its edges, and lists of those of each node."""
+
+    graph: Graph
+
+    @cached_property
+    def _times(self) -> np.ndarray:
+        """The time of each edge."""
+        raise NotImplementedError
+
+    @cached_property
+    def _ends(self) -> Int[np.ndarray, "2 edges"]:
+        return np.ascontiguousarray(self.graph.edge_index.long().numpy())
+
+    @cached_property
+    def _lists(self) -> IncidentLists:
+        return IncidentLists.of(self._ends, self._times, self.graph.num_nodes)
+
+    @cached_property
+    def _channels(self) -> Float[np.ndarray, "edges channels"]:
+        return np.ascontiguousarray(self.graph.channels.numpy())
 
 
 def incident_hops(

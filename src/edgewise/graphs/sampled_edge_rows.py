@@ -14,15 +14,15 @@ from edgewise.core.prefetch import prefetched
 from edgewise.graphs.batch import EVERYTHING, Batch, EdgeQueries, Share
 from edgewise.graphs.edge_rows import FOLDS, EdgeRows
 from edgewise.graphs.incident import grouped, means, members
-from edgewise.graphs.incident_hops import incident_hops
+from edgewise.graphs.incident_hops import IncidentArrays, incident_hops
 from edgewise.graphs.sampled_edges import SampledEdges
 from edgewise.kernels.dropout import draw_key
-from edgewise.kernels.incident_sampling import IncidentLists, incident_sums
+from edgewise.kernels.incident_sampling import incident_sums
 from edgewise.kernels.sampling import Numbering
 
 
 @dataclass(frozen=True, eq=False)
-class SampledEdgeRows(EdgeRows):
+class SampledEdgeRows(IncidentArrays, EdgeRows):
     """Edges to predict, each along some of the edges around its ends.
 
     What carries messages, and which labels are seen, is as without sampling: with times, the edges
@@ -160,18 +160,6 @@ class SampledEdgeRows(EdgeRows):
     def _times(self) -> np.ndarray:
         """The time of each edge; 0, where there is none, which is before 1."""
         return np.zeros(len(self), dtype=np.int8) if self.time is None else self.time.numpy()
-
-    @cached_property
-    def _ends(self) -> Int[np.ndarray, "2 edges"]:
-        return np.ascontiguousarray(self.graph.edge_index.long().numpy())
-
-    @cached_property
-    def _lists(self) -> IncidentLists:
-        return IncidentLists.of(self._ends, self._times, self.graph.num_nodes)
-
-    @cached_property
-    def _channels(self) -> Float[np.ndarray, "edges channels"]:
-        return np.ascontiguousarray(self.graph.channels.numpy())
 
     @cached_property
     def _labels(self) -> Float[np.ndarray, "edges labels"]:

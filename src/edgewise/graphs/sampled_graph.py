@@ -15,13 +15,14 @@ from edgewise.core.prefetch import prefetched
 from edgewise.graphs.array_graph import ArrayGraph
 from edgewise.graphs.batch import EVERYTHING, Batch, Edges, Share
 from edgewise.graphs.sampled_edges import Hop, SampledEdges, SampledLayer
+from edgewise.graphs.whole_graph import NodeRows
 from edgewise.graphs.whole_sums import WholeSums
 from edgewise.kernels.dropout import draw_key
 from edgewise.kernels.sampling import ALL, Numbering, rows_or_zeros, sample_neighbors
 
 
 @dataclass(frozen=True, eq=False)
-class SampledGraph:
+class SampledGraph(NodeRows):
     """A graph that need not fit into memory, as models of its nodes are trained on it.
 
     A training batch is some nodes, and of their neighbours as many as the fan-outs say; what is
@@ -41,20 +42,6 @@ class SampledGraph:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     whole_graph: ClassVar[bool] = False
-
-    def __len__(self) -> int:
-        return self.graph.num_nodes
-
-    def __repr__(self) -> str:
-        return repr(self.graph)
-
-    @property
-    def num_features(self) -> int:
-        return self.graph.num_features
-
-    @property
-    def num_channels(self) -> int:
-        return self.graph.num_channels
 
     @cached_property
     def ids(self) -> Sequence[str]:

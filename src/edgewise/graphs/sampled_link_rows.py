@@ -13,7 +13,7 @@ from torch import Tensor
 from edgewise.core.prefetch import prefetched
 from edgewise.graphs.batch import EVERYTHING, Batch, EdgeQueries, Share
 from edgewise.graphs.incident import grouped, members, pair_groups
-from edgewise.graphs.incident_hops import incident_hops
+from edgewise.graphs.incident_hops import IncidentArrays, incident_hops
 from edgewise.graphs.link_rows import FOLDS, LinkRows
 from edgewise.graphs.negatives import NegativeSampler
 from edgewise.graphs.sampled_edges import SampledEdges
@@ -23,14 +23,14 @@ from edgewise.kernels.common_neighbors import (
     count_common_neighbors,
 )
 from edgewise.kernels.dropout import draw_key
-from edgewise.kernels.incident_sampling import IncidentLists, incident_counts
+from edgewise.kernels.incident_sampling import incident_counts
 from edgewise.kernels.sampling import Numbering
 
 _NEVER = np.inf  # when an edge happens that carries no messages
 
 
 @dataclass(frozen=True, eq=False)
-class SampledLinkRows(LinkRows):
+class SampledLinkRows(IncidentArrays, LinkRows):
     """Pairs to predict, each along some of the edges around its ends.
 
     What carries messages is as without sampling: none of the links of a batch, nor, with times,
@@ -196,18 +196,6 @@ class SampledLinkRows(LinkRows):
         """The time of each edge; 0, where there is none, which is before 1."""
         time = np.zeros(self.graph.num_edges) if self.times is None else self.times.edge.numpy()
         return np.where(self.carries.numpy(), time, _NEVER)
-
-    @cached_property
-    def _ends(self) -> Int[np.ndarray, "2 edges"]:
-        return np.ascontiguousarray(self.graph.edge_index.long().numpy())
-
-    @cached_property
-    def _lists(self) -> IncidentLists:
-        return IncidentLists.of(self._ends, self._times, self.graph.num_nodes)
-
-    @cached_property
-    def _channels(self) -> Float[np.ndarray, "edges channels"]:
-        return np.ascontiguousarray(self.graph.channels.numpy())
 
     @cached_property
     def _link(self) -> Int[np.ndarray, " edges"]:

@@ -8,18 +8,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from edgewise.graphs.array_graph import ArrayGraph
 from edgewise.graphs.batch import EVERYTHING, Batch, Share
 from edgewise.graphs.graph import Graph
 
 
-@dataclass(frozen=True, eq=False)
-class WholeGraph:
-    """A graph as it is trained on. Its features and operators are prepared once, and shared."""
+class NodeRows:
+    """Rows that are the nodes of a graph, in memory or not."""
 
-    graph: Graph
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-
-    whole_graph: ClassVar[bool] = True
+    graph: Graph | ArrayGraph
 
     def __len__(self) -> int:
         return self.graph.num_nodes
@@ -34,6 +31,16 @@ class WholeGraph:
     @property
     def num_channels(self) -> int:
         return self.graph.num_channels
+
+
+@dataclass(frozen=True, eq=False)
+class WholeGraph(NodeRows):
+    """A graph as it is trained on. Its features and operators are prepared once, and shared."""
+
+    graph: Graph
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    whole_graph: ClassVar[bool] = True
 
     @property
     def ids(self) -> Sequence[str]:

@@ -268,6 +268,15 @@ def resolve(
     return unit, settings
 
 
+def required_truth(truth: Tensor | EdgewiseError | None, source: Source, task: Task) -> Tensor:
+    """The truth that predictions are compared with; without it, the reason is raised."""
+    if truth is None:
+        raise EdgewiseError(f"{source} has no labels to compare with; give {preview(task.names)}")
+    if isinstance(truth, EdgewiseError):
+        raise truth
+    return truth
+
+
 def known_rows(split: Split, task: Task, truth: Tensor) -> Split:
     """The split without rows of which nothing is known."""
     beyond = [int(r) for part in split.parts().values() for r in part[part >= len(truth)]]

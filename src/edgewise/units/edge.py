@@ -32,6 +32,7 @@ from edgewise.units.base import (
     Tell,
     Unit,
     known_rows,
+    required_truth,
 )
 from edgewise.units.edge_notices import edge_columns_line, edge_row_notices
 from edgewise.units.edge_problem import edge_problem, edge_rows
@@ -112,13 +113,7 @@ class EdgeUnit(Unit):
         self, model: Predicts, source: Source, asked: Asked
     ) -> tuple[Prediction, np.ndarray]:
         data, truth, _ = self._read(model, source, asked.tell)
-        if truth is None:
-            raise EdgewiseError(
-                f"{source} has no labels to compare with; give {preview(model.task.names)}"
-            )
-        if isinstance(truth, EdgewiseError):
-            raise truth
-        return model.predict(data), truth.numpy()
+        return model.predict(data), required_truth(truth, source, model.task).numpy()
 
     def _read(
         self, model: Predicts, source: Source, tell: Tell

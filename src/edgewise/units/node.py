@@ -35,6 +35,7 @@ from edgewise.units.base import (
     Tell,
     Unit,
     known_rows,
+    required_truth,
 )
 from edgewise.units.direction import decide_direction
 from edgewise.units.fan_outs import fan_outs, refuse_undivided
@@ -152,13 +153,7 @@ class NodeUnit(Unit):
         self, model: Predicts, source: Source, asked: Asked
     ) -> tuple[Prediction, np.ndarray]:
         data, truth = self._read(model, source, asked.tell)
-        if truth is None:
-            raise EdgewiseError(
-                f"{source} has no labels to compare with; give {preview(model.task.names)}"
-            )
-        if isinstance(truth, EdgewiseError):
-            raise truth
-        return model.predict(data), truth.numpy()
+        return model.predict(data), required_truth(truth, source, model.task).numpy()
 
     def _read(
         self, model: Predicts, source: Source, tell: Tell
