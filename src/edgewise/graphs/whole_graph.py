@@ -11,6 +11,10 @@ from torch import Tensor
 from edgewise.graphs.array_graph import ArrayGraph
 from edgewise.graphs.batch import EVERYTHING, Batch, Share
 from edgewise.graphs.graph import Graph
+from edgewise.graphs.numbering import renumbered
+
+# The features of so few nodes are in the nearest caches, in whichever order they stand.
+FEW_NODES = 2**14
 
 
 class NodeRows:
@@ -35,7 +39,10 @@ class NodeRows:
 
 @dataclass(frozen=True, eq=False)
 class WholeGraph(NodeRows):
-    """A graph as it is trained on. Its features and operators are prepared once, and shared."""
+    """A graph as it is trained on. Its features and operators are prepared once, and shared.
+
+    The nodes of a large graph are numbered anew in its batches, neighbours near each other.
+    """
 
     graph: Graph
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
@@ -48,13 +55,20 @@ class WholeGraph(NodeRows):
         return self.graph.node_ids or tuple(map(str, range(self.graph.num_nodes)))
 
     @cached_property
-    def _whole(self) -> Batch:
-        batch = Batch.from_graph(self.graph)
-        return batch if self.device.type == "cpu" else batch.to(self.device)
+    def _whole(self) -> tuple[Batch, Tensor | None]:
+        """The whole graph, and where its nodes stand in it: None if they keep their numbers."""
+        if self.graph.num_nodes <= FEW_NODES:
+            return Batch.from_graph(self.graph).to(self.device), None
+        graph, place = renumbered(self.graph)
+        return Batch.from_graph(graph).to(self.device), place.to(self.device)
 
     def batch(self, rows: Tensor | None = None) -> Batch:
         """The whole graph, for some of its rows or all."""
-        return self._whole.with_rows(None if rows is None else rows.to(self.device))
+        whole, place = self._whole
+        rows = None if rows is None else rows.to(self.device)
+        if place is not None:
+            rows = place if rows is None else place[rows]
+        return whole.with_rows(rows)
 
     def steps(self, rows: int, batch_size: int) -> int:
         return 1
