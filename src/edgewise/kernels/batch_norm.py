@@ -57,6 +57,9 @@ def pooled_moments(rows: float, moments: Tensor, team: Team) -> tuple[float, Ten
     if team.alone:
         return rows, moments
     every = team.stacked(torch.cat([moments.flatten(), moments.new_tensor([rows])]))
+    if backend.compiled(every):
+        pooled = torch.empty_like(moments)
+        return _pooled(every.numpy(), pooled.numpy()), pooled
     counts, (means, variances) = every[:, -1:], every[:, :-1].chunk(2, dim=1)
     total = counts.sum()
     mean = (counts * means).sum(0) / total
@@ -152,6 +155,23 @@ def _moments(x, count, found, lanes):  # type: ignore[no-untyped-def]
                 some = multiply_add(some, multiply(count[r], apart), apart)
             squares = multiply_add(squares, 1 / total, some)
         store(squares, found, ONE, f)
+    return total
+
+
+@jit()
+def _pooled(every, pooled):  # type: ignore[no-untyped-def]
+    """As in :func:`pooled_moments`, in one call; ``every`` are mean, variance and rows of each."""
+    width, total = pooled.shape[1], np.float64(0)
+    for process in range(len(every)):
+        total += every[process, -1]
+    for f in range(width):
+        mean = squares = np.float64(0)
+        for process in range(len(every)):
+            mean += every[process, -1] / total * every[process, f]
+        for process in range(len(every)):
+            apart = every[process, f] - mean
+            squares += every[process, -1] / total * (every[process, width + f] + apart * apart)
+        pooled[0, f], pooled[1, f] = mean, squares
     return total
 
 
