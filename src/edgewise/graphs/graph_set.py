@@ -91,7 +91,9 @@ class GraphSet:
         self, rows: Tensor, batch_size: int, share: Share = EVERYTHING
     ) -> Iterator[tuple[Tensor, Batch]]:
         """The rows in an order that torch's generator draws, some at a time."""
-        for some in rows[torch.randperm(len(rows))].split(batch_size):
+        for drawn in rows[torch.randperm(len(rows))].split(batch_size):
+            # Processes wait for each other at every batch normalisation.
+            some = share.balanced(drawn, self.edge_offset[drawn + 1] - self.edge_offset[drawn])
             yield some, self.batch(share.of(some))
 
     def evaluation_batches(self, rows: Tensor) -> Iterator[Batch]:

@@ -7,7 +7,7 @@ in one pass, where mean and variance of the columns give :math:`a` and :math:`s`
 rows takes each as often as it counts.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,92 +21,92 @@ from edgewise.kernels.backend import FAST_MATH, jit
 from edgewise.kernels.colours import Groups
 from edgewise.kernels.gated_colours import summed_rows
 from edgewise.kernels.gated_pieces import lanes_of
-from edgewise.kernels.gated_walks import NONE, blocks_of, first_of
+from edgewise.kernels.gated_walks import NONE, ONE, blocks_of, first_of
 from edgewise.kernels.lanes import load, multiply, multiply_add, store, where_positive, zeros
 
-_CHUNK = np.uint64(
-    256
-)  # rows that are summed before their sum is added, so that rounding stays low
+# Rows that are summed before their sum is added, so that rounding stays low.
+_CHUNK = np.uint64(256)
+MEAN, INVERSE, SCALE, SHIFT = (np.uint64(row) for row in range(4))  # of the lines of coefficients
 
 
-def moments(x: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and (biased) variance of the columns; zeros where there are no rows."""
-    x = x.detach().contiguous()
+class _Rows(NamedTuple):
+    """What stands around the rows of a norm, besides what gradients go to."""
+
+    counts: Tensor  # [rows], how often each counts
+    moments: Tensor  # [2, width], mean and variance
+    total: float  # how many rows the moments were taken over, in all processes; 0: they are given
+    parent: Any  # [rows], the row of what came before
+    children: Groups | None  # the rows of each parent
+    relu: bool
+    team: Team
+    eps: float
+
+
+def _own_moments(x: Tensor, count: Tensor) -> tuple[float, Tensor]:
+    """How much the rows count in all, and mean and (biased) variance of the columns."""
     if not len(x):
-        return x.new_zeros(x.size(1)), x.new_zeros(x.size(1))
-    mean, spread = x.new_empty(1, x.size(1)), x.new_empty(1, x.size(1))
+        return 0.0, x.new_zeros(2, x.size(1))
+    x, found = x.detach().contiguous(), x.new_empty(2, x.size(1))
     with backend.running:
-        _moments(x.numpy(), count.numpy(), float(count.sum()), mean.numpy(), spread.numpy(),
-                 lanes_of(x))  # fmt: skip
-    return mean[0], spread[0]
+        total = _moments(x.numpy(), count.numpy(), found.numpy(), lanes_of(x))
+    return total, found
 
 
-def pooled_moments(
-    rows: float, mean: Tensor, variance: Tensor, team: Team
-) -> tuple[float, Tensor, Tensor]:
-    """The number of rows of all processes, their mean, and their variance, of each column."""
+def pooled_moments(rows: float, moments: Tensor, team: Team) -> tuple[float, Tensor]:
+    """The number of rows of all processes, and their mean and variance, ``[2, width]``."""
     if team.alone:
-        return rows, mean, variance
-    every = team.stacked(torch.cat([mean, variance, mean.new_tensor([rows])]))
+        return rows, moments
+    every = team.stacked(torch.cat([moments.flatten(), moments.new_tensor([rows])]))
+    if backend.compiled(every):
+        pooled = torch.empty_like(moments)
+        return _pooled(every.numpy(), pooled.numpy()), pooled
     counts, (means, variances) = every[:, -1:], every[:, :-1].chunk(2, dim=1)
     total = counts.sum()
     mean = (counts * means).sum(0) / total
     # Around the common mean, so that nothing large is subtracted.
     squares = counts * (variances + (means - mean).square())
-    return float(total), mean, squares.sum(0) / total
+    return float(total), torch.stack([mean, squares.sum(0) / total])
 
 
 class NormAndAdd(torch.autograd.Function):
     """Normalise by moments, activate and add what came before.
 
-    ``rows`` says over how many rows the moments were taken, those of the other processes of a team
-    included, so that the gradient goes through them; 0: they are given.
+    Where the moments were taken over the rows, the gradient goes through them.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, count: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor,
-        bias: Tensor, before: Tensor | None, parent: Any, children: Any, relu: bool, rows: float,
-        team: Team,
-    ) -> Tensor:  # fmt: skip
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, before: Tensor | None, rows: _Rows
+    ) -> Tensor:
         x = x.detach().contiguous()
-        scale = weight.detach() * inverse
-        shift = bias.detach() - mean * scale
-        out = torch.empty_like(x)
+        out, lines = torch.empty_like(x), x.new_empty(4, x.size(1))
         added = (x if before is None else before.detach().contiguous()).numpy()
         with backend.running:
-            _scale_and_add(x.numpy(), scale[None].numpy(), shift[None].numpy(), added, parent,
-                           before is not None, relu, out.numpy(), lanes_of(x))  # fmt: skip
-        ctx.save_for_backward(x, count, mean, inverse, scale, shift)
-        ctx.children, ctx.relu, ctx.rows, ctx.team = children, relu, rows, team
+            _coefficients(rows.moments.numpy(), weight.detach().numpy(), bias.detach().numpy(),
+                          rows.eps, lines.numpy())  # fmt: skip
+            _scale_and_add(x.numpy(), lines.numpy(), added, rows.parent, before is not None,
+                           rows.relu, out.numpy(), lanes_of(x))  # fmt: skip
+        ctx.save_for_backward(x, lines)
+        ctx.rows = rows
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        x, count, mean, inverse, scale, shift = ctx.saved_tensors
-        grad, children = grads[0].contiguous(), ctx.children
-        total, product = torch.empty_like(mean), torch.empty_like(mean)
-        grad_x, lanes = torch.empty_like(x), lanes_of(x)
+        (x, lines), rows, grad = ctx.saved_tensors, ctx.rows, grads[0].contiguous()
+        sums, grad_x, lanes = x.new_empty(2, x.size(1)), torch.empty_like(x), lanes_of(x)
+        arrays = grad.numpy(), x.numpy(), lines.numpy()
         with backend.running:
-            _gradient_sums(grad.numpy(), x.numpy(), scale[None].numpy(), shift[None].numpy(),
-                           mean[None].numpy(), ctx.relu, total[None].numpy(),
-                           product[None].numpy(), lanes)  # fmt: skip
-        constant, slope = torch.zeros_like(scale), torch.zeros_like(scale)
-        if ctx.rows:
-            # In the form of edgewise.nn.batch_norm, which another process may compute by.
-            of_weight, of_bias = ctx.team.summed(torch.stack([product * inverse, total]))
-            share = scale / ctx.rows
-            slope = share * inverse * of_weight
-            constant = mean * slope - share * of_bias
+            _gradient_sums(*arrays, rows.relu, sums.numpy(), lanes)
+        # In the form of edgewise.nn.batch_norm, which another process may compute by.
+        every = rows.team.summed(sums) if rows.total else sums
         with backend.running:
-            _gradient(grad.numpy(), x.numpy(), count.numpy(), scale[None].numpy(),
-                      shift[None].numpy(), constant[None].numpy(), slope[None].numpy(), ctx.relu,
+            _gradient(*arrays, rows.counts.numpy(), every.numpy(), rows.total, rows.relu,
                       grad_x.numpy(), lanes)  # fmt: skip
         before = None
-        if ctx.needs_input_grad[6]:
-            before = grad if children is None else summed_rows(children, grad)
-        return (grad_x, None, None, None, product * inverse, total, before, *(None,) * 5)
+        if ctx.needs_input_grad[3]:
+            before = grad if rows.children is None else summed_rows(rows.children, grad)
+        return grad_x, sums[0], sums[1], before, None
 
 
 def norm_and_add(
@@ -117,27 +117,26 @@ def norm_and_add(
     assert norm.running_mean is not None
     assert norm.running_var is not None
     assert norm.num_batches_tracked is not None
-    rows, mean, variance = 0.0, norm.running_mean, norm.running_var
+    total, moments = 0.0, None
     if training:
-        rows, *found = pooled_moments(float(count.sum()), *moments(x, count), team)
-    if rows >= 2:
-        mean, variance = found
-        with torch.no_grad():
-            norm.num_batches_tracked.add_(1)
-            norm.running_mean.lerp_(mean, norm.momentum or 0.0)
-            norm.running_var.lerp_(variance * (rows / (rows - 1)), norm.momentum or 0.0)
+        total, moments = pooled_moments(*_own_moments(x, count), team)
+    if moments is None or total < 2:
+        total, moments = 0.0, torch.stack([norm.running_mean, norm.running_var])
     else:
-        rows, mean = 0.0, mean.clone()
-    inverse = (variance + norm.eps).rsqrt()
-    out: Tensor = NormAndAdd.apply(
-        x, count, mean, inverse, norm.weight, norm.bias, before, parent, children, relu, rows, team
-    )
+        norm.num_batches_tracked.add_(1)
+        _learn(moments.numpy(), total, norm.momentum or 0.0, norm.running_mean.numpy(),
+               norm.running_var.numpy())  # fmt: skip
+    rows = _Rows(count, moments, total, parent, children, relu, team, norm.eps)
+    out: Tensor = NormAndAdd.apply(x, norm.weight, norm.bias, before, rows)
     return out
 
 
 @jit(parallel=True, fastmath=FAST_MATH)
-def _moments(x, count, total, mean, spread, lanes):  # type: ignore[no-untyped-def]
+def _moments(x, count, found, lanes):  # type: ignore[no-untyped-def]
     width, rows = np.uint64(x.shape[1]), np.uint64(x.shape[0])
+    total = np.float64(0)
+    for r in range(NONE, rows):
+        total += count[r]
     for number in prange(np.int64(blocks_of(width, lanes))):
         f = first_of(np.uint64(number), width, lanes)
         zero = zeros(x, lanes)
@@ -147,7 +146,7 @@ def _moments(x, count, total, mean, spread, lanes):  # type: ignore[no-untyped-d
             for r in range(begin, min(begin + _CHUNK, rows)):
                 some = multiply_add(some, count[r], load(zero, x, r, f))
             every = multiply_add(every, 1 / total, some)
-        store(every, mean, NONE, f)
+        store(every, found, NONE, f)
         squares = zero
         for begin in range(NONE, rows, _CHUNK):
             some = zero
@@ -155,11 +154,48 @@ def _moments(x, count, total, mean, spread, lanes):  # type: ignore[no-untyped-d
                 apart = multiply_add(load(zero, x, r, f), -1, every)
                 some = multiply_add(some, multiply(count[r], apart), apart)
             squares = multiply_add(squares, 1 / total, some)
-        store(squares, spread, NONE, f)
+        store(squares, found, ONE, f)
+    return total
+
+
+@jit()
+def _pooled(every, pooled):  # type: ignore[no-untyped-def]
+    """As in :func:`pooled_moments`, in one call; ``every`` are mean, variance and rows of each."""
+    width, total = pooled.shape[1], np.float64(0)
+    for process in range(len(every)):
+        total += every[process, -1]
+    for f in range(width):
+        mean = squares = np.float64(0)
+        for process in range(len(every)):
+            mean += every[process, -1] / total * every[process, f]
+        for process in range(len(every)):
+            apart = every[process, f] - mean
+            squares += every[process, -1] / total * (every[process, width + f] + apart * apart)
+        pooled[0, f], pooled[1, f] = mean, squares
+    return total
+
+
+@jit()
+def _learn(moments, total, momentum, running_mean, running_variance):  # type: ignore[no-untyped-def]
+    """Let the running statistics follow; torch takes seven calls for it."""
+    for f in range(len(running_mean)):
+        running_mean[f] += momentum * (moments[0, f] - running_mean[f])
+        unbiased = moments[1, f] * (total / (total - 1))
+        running_variance[f] += momentum * (unbiased - running_variance[f])
+
+
+@jit()
+def _coefficients(moments, weight, bias, eps, lines):  # type: ignore[no-untyped-def]
+    """Mean, one over the standard deviation, scale and shift of every column."""
+    for f in range(len(weight)):
+        inverse = 1 / np.sqrt(moments[1, f] + eps)
+        lines[MEAN, f], lines[INVERSE, f] = moments[0, f], inverse
+        lines[SCALE, f] = weight[f] * inverse
+        lines[SHIFT, f] = bias[f] - moments[0, f] * lines[SCALE, f]
 
 
 @jit(parallel=True, fastmath=FAST_MATH)
-def _scale_and_add(x, scale, shift, before, parent, adds, relu, out, lanes):  # type: ignore[no-untyped-def]
+def _scale_and_add(x, lines, before, parent, adds, relu, out, lanes):  # type: ignore[no-untyped-def]
     width = np.uint64(x.shape[1])
     for row in prange(len(x)):
         r = np.uint64(row)
@@ -167,7 +203,7 @@ def _scale_and_add(x, scale, shift, before, parent, adds, relu, out, lanes):  # 
         for block in range(NONE, blocks_of(width, lanes)):
             f = first_of(block, width, lanes)
             y = multiply_add(
-                load(zero, shift, NONE, f), load(zero, scale, NONE, f), load(zero, x, r, f)
+                load(zero, lines, SHIFT, f), load(zero, lines, SCALE, f), load(zero, x, r, f)
             )
             if relu:
                 y = where_positive(y, y)
@@ -177,16 +213,16 @@ def _scale_and_add(x, scale, shift, before, parent, adds, relu, out, lanes):  # 
 
 
 @jit(parallel=True, fastmath=FAST_MATH)
-def _gradient_sums(grad, x, scale, shift, mean, relu, total, product, lanes):  # type: ignore[no-untyped-def]
-    """Sums over rows of the gradient behind the activation, and of it times ``x - mean``."""
+def _gradient_sums(grad, x, lines, relu, sums, lanes):  # type: ignore[no-untyped-def]
+    """The gradients on weight and bias: sums over rows, behind the activation."""
     width, rows = np.uint64(x.shape[1]), np.uint64(x.shape[0])
     for number in prange(np.int64(blocks_of(width, lanes))):
         f = first_of(np.uint64(number), width, lanes)
         zero = zeros(x, lanes)
         factor, offset, center = (
-            load(zero, scale, NONE, f),
-            load(zero, shift, NONE, f),
-            load(zero, mean, NONE, f),
+            load(zero, lines, SCALE, f),
+            load(zero, lines, SHIFT, f),
+            load(zero, lines, MEAN, f),
         )
         every, products = zero, zero
         for begin in range(NONE, rows, _CHUNK):
@@ -198,13 +234,19 @@ def _gradient_sums(grad, x, scale, shift, mean, relu, total, product, lanes):  #
                 some = multiply_add(some, 1, slope)
                 along = multiply_add(along, slope, multiply_add(value, -1, center))
             every, products = multiply_add(every, 1, some), multiply_add(products, 1, along)
-        store(every, total, NONE, f)
-        store(products, product, NONE, f)
+        store(multiply(load(zero, lines, INVERSE, f), products), sums, NONE, f)
+        store(every, sums, ONE, f)
 
 
 @jit(parallel=True, fastmath=FAST_MATH)
-def _gradient(grad, x, count, scale, shift, constant, slope, relu, out, lanes):  # type: ignore[no-untyped-def]
+def _gradient(grad, x, lines, count, sums, total, relu, out, lanes):  # type: ignore[no-untyped-def]
+    """The gradient on the rows; through the moments too, which were taken over ``total`` rows."""
     width = np.uint64(x.shape[1])
+    through = np.zeros((2, x.shape[1]), x.dtype)
+    for f in range(x.shape[1] if total > 0 else 0):
+        share = lines[SCALE, f] / total
+        slope = share * lines[INVERSE, f] * sums[0, f]
+        through[0, f], through[1, f] = lines[MEAN, f] * slope - share * sums[1, f], -slope
     for row in prange(len(x)):
         r = np.uint64(row)
         zero = zeros(x, lanes)
@@ -212,14 +254,11 @@ def _gradient(grad, x, count, scale, shift, constant, slope, relu, out, lanes): 
             f = first_of(block, width, lanes)
             value, factor, given = (
                 load(zero, x, r, f),
-                load(zero, scale, NONE, f),
+                load(zero, lines, SCALE, f),
                 load(zero, grad, r, f),
             )
             if relu:
-                y = multiply_add(load(zero, shift, NONE, f), factor, value)
+                y = multiply_add(load(zero, lines, SHIFT, f), factor, value)
                 given = where_positive(y, given)
-            through = multiply_add(
-                load(zero, constant, NONE, f), multiply(-1, load(zero, slope, NONE, f)), value
-            )
-            y = multiply(factor, given)
-            store(multiply_add(y, count[r], through), out, r, f)
+            moved = multiply_add(load(zero, through, NONE, f), load(zero, through, ONE, f), value)
+            store(multiply_add(multiply(factor, given), count[r], moved), out, r, f)

@@ -33,7 +33,7 @@ class BatchNorm(nn.BatchNorm1d):
 
     def together(self, x: Tensor) -> Tensor:
         """Normalise by the rows of all processes, of which these are those of this one."""
-        count, mean, variance = _statistics(x.detach(), self.team)
+        count, (mean, variance) = _statistics(x.detach(), self.team)
         if count < 2:
             return self._as_learnt(x)
         assert self.running_mean is not None
@@ -50,12 +50,13 @@ class BatchNorm(nn.BatchNorm1d):
         return found
 
 
-def _statistics(x: Tensor, team: Team) -> tuple[float, Tensor, Tensor]:
-    """How many rows all processes have, their mean, and their variance, of each column."""
-    variance = mean = x.new_zeros(x.size(1))
+def _statistics(x: Tensor, team: Team) -> tuple[float, Tensor]:
+    """How many rows all processes have, and mean and variance of each column."""
+    moments = x.new_zeros(2, x.size(1))
     if len(x):
         variance, mean = torch.var_mean(x, dim=0, correction=0)
-    return pooled_moments(float(len(x)), mean, variance, team)
+        moments = torch.stack([mean, variance])
+    return pooled_moments(float(len(x)), moments, team)
 
 
 class _Normalized(torch.autograd.Function):

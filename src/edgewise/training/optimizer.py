@@ -45,7 +45,7 @@ class Adam:
             numbered = enumerate(group["params"], first)
             first += len(group["params"])
             found = [(number, p) for number, p in numbered if p.grad is not None]
-            slots = [self.state.setdefault(number, _start(p)) for number, p in found]
+            slots = [self.state.get(number) or self._start(number, p) for number, p in found]
             adam(
                 [p for _, p in found],
                 [p.grad for _, p in found],
@@ -76,10 +76,10 @@ class Adam:
     def _parameters(self) -> list[Tensor]:
         return [parameter for group in self.param_groups for parameter in group["params"]]
 
-
-def _start(parameter: Tensor) -> dict[str, Tensor]:
-    return {
-        "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
-        "exp_avg": torch.zeros_like(parameter),
-        "exp_avg_sq": torch.zeros_like(parameter),
-    }
+    def _start(self, number: int, parameter: Tensor) -> dict[str, Tensor]:
+        self.state[number] = {
+            "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
+            "exp_avg": torch.zeros_like(parameter),
+            "exp_avg_sq": torch.zeros_like(parameter),
+        }
+        return self.state[number]

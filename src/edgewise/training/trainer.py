@@ -139,11 +139,11 @@ class Trainer:
 
     def _summed_gradients(self, loss: Tensor) -> Tensor:
         """Put the gradient of the whole batch in place of that of a share; gives its loss."""
-        grads = [p.grad for p in self._parameters if p.grad is not None]
-        flat = self.team.summed(torch.cat([*(grad.flatten() for grad in grads), loss.view(1)]))
-        *parts, total = flat.split([*(grad.numel() for grad in grads), 1])
-        for grad, part in zip(grads, parts, strict=True):
-            grad.copy_(part.view_as(grad))
+        learnt = [(p, p.grad) for p in self._parameters if p.grad is not None]
+        own = torch.cat([*(grad.flatten() for _, grad in learnt), loss.view(1)])
+        *parts, total = self.team.summed(own).split([*(p.numel() for p, _ in learnt), 1])
+        for (parameter, _), part in zip(learnt, parts, strict=True):
+            parameter.grad = part.view_as(parameter)
         return total[0]
 
     def validate(self) -> tuple[float, float]:
