@@ -14,7 +14,6 @@ from jaxtyping import Float
 from numba import prange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import pad
 
 from edgewise.kernels import backend
 from edgewise.kernels.lanes import (
@@ -27,6 +26,7 @@ from edgewise.kernels.lanes import (
     zeros,
 )
 from edgewise.kernels.pattern import Pattern
+from edgewise.kernels.registers import padded_to_registers
 
 # Unsigned numbers index an array without a check for "from the end".
 ZERO, ONE = np.uint64(0), np.uint64(1)
@@ -117,7 +117,7 @@ class _Product(torch.autograd.Function):
             return None, None, grad_z, None, None, None, None
         # In the order of the transpose, and then put back: a gather costs far less than scattering.
         sampled = torch.empty_like(value, memory_format=torch.contiguous_format)
-        lanes, grad_wide, z_wide = _padded_to_registers(grad, z)
+        lanes, grad_wide, z_wide = padded_to_registers(grad, z)
         grad_z = torch.empty_like(z_wide, memory_format=torch.contiguous_format)
         value, places = _read_once(value, order, grad_wide, lanes)
         with backend.running:
@@ -145,7 +145,7 @@ def multiply(
 
     ``order`` is the permutation of the values (None: they are in order).
     """
-    lanes, wide = _padded_to_registers(z)
+    lanes, wide = padded_to_registers(z)
     result = out if wide is z else out.new_empty(*out.shape[:2], wide.size(2))
     value, places = _read_once(value, order, wide, lanes)
     with backend.running:
@@ -193,21 +193,6 @@ def _rows(tensor: Tensor) -> Any:
 
 def _groups(channels: int, read: Tensor, written: Tensor) -> tuple[np.uint64, ...]:
     return np.uint64(channels), np.uint64(read.size(1)), np.uint64(written.size(1))
-
-
-def _padded_to_registers(*tensors: Tensor) -> tuple[Any, ...]:
-    """A tuple as long as a register for the width of the tensors, and the tensors padded to it."""
-    width = tensors[0].size(-1)
-    if tensors[0].dtype == torch.float64:
-        # Fewer lengths, each of which is compiled: double precision is for comparisons.
-        size = 4 if width <= 4 else 16
-    elif width <= 16:
-        size = next(size for size in (4, 8, 16) if width <= size)
-    else:
-        size = next((size for size in (64, 32) if width % size == 0), 16)
-    # Without columns, the gradient of the values is still to be written.
-    missing = -width % size if width else size
-    return (0,) * size, *(pad(t, (0, missing)) if missing else t for t in tensors)
 
 
 def _entries_ahead(read: Tensor) -> np.uint64:

@@ -17,6 +17,7 @@ from edgewise.kernels.cuts import cut_pattern
 from edgewise.kernels.outer import outer_values
 from edgewise.kernels.pattern import Pattern, stack
 from edgewise.kernels.products import product
+from edgewise.kernels.registers import whole_registers
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,16 +152,16 @@ class DoublyStochastic:
 
     def __matmul__(self, x: Tensor) -> Float[Tensor, "nodes channels features"]:
         """``x`` is ``[nodes, features]``, or ``[nodes, channels, features]``: one each."""
-        return self.factor @ self._pooled(x)
+        return _first_columns(self.factor @ self._pooled(x), x)
 
     def mean(self, x: Tensor) -> Float[Tensor, "nodes features"]:
         """``(self @ x).mean(1)``: the channels are joined on the way."""
-        return self.factor.mean(self._pooled(x))
+        return _first_columns(self.factor.mean(self._pooled(x)), x)
 
-    def _pooled(self, x: Tensor) -> Float[Tensor, "nodes channels features"]:
-        pattern, value, turned = self.factor.pattern, self.factor.value, self.factor._turned
-        z = _per_channel(x, self.shape)
-        return product(pattern, value, z, transposed=True, turned=turned)
+    def _pooled(self, x: Tensor) -> Float[Tensor, "nodes channels filled"]:
+        """``B^T x``, padded with zeros for the product that follows."""
+        factor, z = self.factor, whole_registers(_per_channel(x, self.shape))
+        return product(factor.pattern, factor.value, z, transposed=True, turned=factor._turned)
 
     @property
     def T(self) -> "DoublyStochastic":
@@ -280,6 +281,11 @@ def without_lone_loops(operator: Operator) -> Operator:
     thin = Pattern(pattern.num_nodes, pattern.channels, start, pattern.column[~lone],
                    lone_loops=True)  # fmt: skip
     return SparseOperator(thin, value[~lone])
+
+
+def _first_columns(out: Tensor, x: Tensor) -> Tensor:
+    """As many columns as ``x`` has; all of them without a view, whose gradient would be a copy."""
+    return out if out.size(-1) == x.size(-1) else out[..., : x.size(-1)]
 
 
 def _per_channel(x: Tensor, shape: tuple[int, int, int]) -> Float[Tensor, "nodes groups features"]:
