@@ -81,10 +81,8 @@ class RunResults:
             std: Of the prediction of an ensemble, ``[rows, outputs]``.
         """
         truth = truth if truth.ndim == 1 else as_stored(truth)
-        predicted = as_stored(mean)
-        if std is not None:
-            # Means over members are no float32 numbers, so their nine digits matter.
-            predicted, std = _as_written(mean), _as_written(task.shown_std(mean, std))
+        predicted = _as_written(mean)
+        std = None if std is None else _as_written(task.shown_std(mean, std))
         rows = np.asarray(subset)
         return cls(run, task, run.metrics, history, ids, rows, truth, predicted, std)
 
@@ -120,7 +118,13 @@ class RunResults:
 
 
 def _as_written(numbers: np.ndarray) -> np.ndarray:
-    """Numbers as they come back from a file that has nine digits of each."""
+    """Numbers as they come back from a file that has nine digits of each.
+
+    These say all of what float32 holds; means over members, and blends, are no such numbers.
+    """
+    stored = as_stored(numbers)
+    if np.array_equal(stored, numbers, equal_nan=True):
+        return stored
     return as_stored(np.char.mod("%.9g", numbers).astype(np.float64))
 
 
