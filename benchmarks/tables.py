@@ -16,6 +16,7 @@ from pathlib import Path
 import search_default
 import search_nodes
 import versus_chemprop
+import versus_pyg
 from readings import OURS, known
 
 from edgewise.nn.network import VARIANTS
@@ -181,6 +182,7 @@ def documents(runs: Path) -> dict[Path, dict[str, str]]:
             "versus-chemprop": versus_chemprop.table(runs / "versus_chemprop.jsonl"),
             "search": search_default.known_table(runs / "search_default.jsonl"),
             "search-nodes": search_nodes.table(search_nodes.lines(runs / "search_nodes.jsonl")),
+            "versus-pyg": versus_pyg.table(versus_pyg.lines(runs / "versus_pyg.jsonl")),
             "gated-speed": gated_table(),
         },
     }

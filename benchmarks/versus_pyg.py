@@ -256,11 +256,11 @@ def edges_for(name: str, graph: Graph) -> tuple[Tensor, Tensor]:
     return torch.unique(both, dim=1), features[:0]
 
 
-def lines() -> list[dict[str, Any]]:
+def lines(path: Path = RESULTS) -> list[dict[str, Any]]:
     """What is known so far: ours with today's portfolio, rivals as they were tuned."""
-    if not RESULTS.exists():
+    if not path.exists():
         return []
-    found = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    found = [json.loads(line) for line in path.read_text().splitlines()]
     tuned = tuned_settings(found)
 
     def holds(line: dict[str, Any]) -> bool:
