@@ -5,12 +5,14 @@ import torch
 from torch.testing import assert_close
 
 from edgewise.core.presets import make_settings
-from edgewise.graphs.batch import Share
+from edgewise.graphs import blocks
+from edgewise.graphs.batch import Share, computed_rows
 from edgewise.graphs.edge_rows import EdgeRows
 from edgewise.graphs.graph import MultiGraph
 from edgewise.graphs.sampled_edge_rows import SampledEdgeRows
 from edgewise.kernels.incident_sampling import sample_incident
 from edgewise.kernels.sampling import Numbering
+from edgewise.nn.layers.gated import GatedChannelConv
 from edgewise.units.edge import EDGE
 
 NODES, EDGES = 12, 60
@@ -63,6 +65,56 @@ def test_with_all_edges_drawn_a_batch_is_computed_as_on_the_whole_graph(kind, no
         expected = whole._batch(some, hidden=some if kind == "labels" else None)
     batch = sampled.sampled(some, some, 0, Numbering(NODES))
     assert_close(model(batch), model(expected), rtol=1e-10, atol=1e-12)
+
+
+def computed(model, data, rows):
+    with torch.no_grad():
+        return [computed_rows(data, rows, compute) for compute in (model, model.represent)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("normalize", ["none", "row"])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_in_blocks_the_outputs_are_those_of_the_whole_graph(kind, normalize, depth, monkeypatch):
+    monkeypatch.setattr(blocks, "MOST_ROWS", 5)
+    monkeypatch.setattr(blocks, "MOST_PAIRS", 20)
+    whole, sampled = rows_of(kind, fan_outs=(1,) * depth)
+    chosen = {"hidden": 6, "channels": 3, "normalize": normalize, "depth": depth, "paths": True}
+    chosen |= {"directed": whole.directed, "residual": True, "norm": "batch"}
+    settings = make_settings("edge", **chosen)
+    torch.manual_seed(1)
+    model = EDGE.network(whole.num_features, 2, whole.num_channels, settings).double().eval()
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm1d):
+            module.running_mean.normal_()
+            module.running_var.uniform_(0.5, 2)
+    for rows in (torch.randperm(EDGES), torch.tensor([17, 3, 41])):
+        expected, found = computed(model, whole, rows), computed(model, sampled, rows)
+        for ours, true in zip(found, expected, strict=True):
+            assert_close(ours, true, rtol=0, atol=1e-10)
+        monkeypatch.setenv("EDGEWISE_MEMORY_GB", "1e-9")  # states of nodes go to files
+        assert all(map(torch.equal, computed(model, sampled, rows), found))
+        monkeypatch.delenv("EDGEWISE_MEMORY_GB")
+
+
+def test_in_blocks_no_array_has_a_row_for_each_edge_and_each_column_of_a_layer(monkeypatch):
+    whole, sampled = rows_of("plain")
+    settings = make_settings("edge", hidden=6, channels=3, paths=True)
+    model = EDGE.network(whole.num_features, 2, whole.num_channels, settings).double().eval()
+    monkeypatch.setattr(blocks, "MOST_ROWS", 2)
+    monkeypatch.setattr(blocks, "MOST_PAIRS", 1)
+    sizes = []
+    kept = GatedChannelConv._states
+
+    def watched(layer, projected, edges):
+        gate, state = kept(layer, projected, edges)
+        sizes.append(len(state))
+        return gate, state
+
+    monkeypatch.setattr(GatedChannelConv, "_states", watched)
+    computed(model, sampled, torch.arange(EDGES))
+    degree = torch.bincount(whole.graph.edge_index.flatten(), minlength=NODES)
+    assert max(sizes) == degree.max() < EDGES  # both ways, a node at a time
 
 
 def everything_of(batch):

@@ -10,8 +10,8 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.core.presets import make_settings
 from edgewise.core.seeds import seeded
 from edgewise.data.splits import Split
-from edgewise.graphs import sampled_link_rows
-from edgewise.graphs.batch import Share
+from edgewise.graphs import blocks, sampled_link_rows
+from edgewise.graphs.batch import Share, computed_rows
 from edgewise.graphs.graph import MultiGraph
 from edgewise.graphs.link_rows import LinkRows
 from edgewise.graphs.links import find_links
@@ -54,10 +54,8 @@ def problem(kind="plain", **settings):
     return link_problem(graph, links, task, split, made, time=time, types=types)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("normalize", ["none", "row"])
-def test_with_all_edges_drawn_a_batch_is_computed_as_on_the_whole_graph(kind, normalize):
-    given = problem(kind, normalize=normalize)
+def in_double(given):
+    """The same rows with samples and on the whole graph, and a model, in double precision."""
     sampled = given.data
     double = replace(
         sampled.graph, x=sampled.graph.x.double(), edge_attr=sampled.graph.channels.double()
@@ -67,7 +65,14 @@ def test_with_all_edges_drawn_a_batch_is_computed_as_on_the_whole_graph(kind, no
     torch.manual_seed(1)
     width = given.task.width
     model = LINK.network(sampled.num_features, width, sampled.num_channels, given.settings)
-    model = model.double().eval()
+    return sampled, whole, model.double().eval()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("normalize", ["none", "row"])
+def test_with_all_edges_drawn_a_batch_is_computed_as_on_the_whole_graph(kind, normalize):
+    given = problem(kind, normalize=normalize)
+    sampled, whole, model = in_double(given)
     links = given.split.train[sampled.link_of_row[given.split.train] >= 0][::3]
     if whole.times is not None:
         last = int(whole.times.stretch[links].max())
@@ -84,6 +89,21 @@ def test_with_all_edges_drawn_a_batch_is_computed_as_on_the_whole_graph(kind, no
     assert carries.any()
     assert_close(model(batch), model(expected), rtol=1e-10, atol=1e-12)
     assert not sampled._hidden.any()  # nothing of a batch is left behind
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("normalize", ["none", "row"])
+def test_in_blocks_the_outputs_are_those_of_the_whole_graph(kind, normalize, monkeypatch):
+    monkeypatch.setattr(blocks, "MOST_ROWS", 6)
+    monkeypatch.setattr(blocks, "MOST_PAIRS", 20)
+    monkeypatch.setattr(sampled_link_rows, "MOST_COMMON", 9)
+    given = problem(kind, normalize=normalize)
+    sampled, whole, model = in_double(given)
+    for rows in (torch.randperm(len(whole)), given.split.test[::5]):
+        with torch.no_grad():
+            for compute in (model, model.represent):
+                expected = computed_rows(whole, rows, compute)
+                assert_close(computed_rows(sampled, rows, compute), expected, rtol=0, atol=1e-10)
 
 
 def trained(given, epochs=2):

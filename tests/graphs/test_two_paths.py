@@ -62,7 +62,7 @@ def slow_paths(data, carries, seen, a, b):
 @pytest.mark.parametrize("time", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
 def test_paths_are_those_of_the_definition(labels, time, directed, monkeypatch):
-    monkeypatch.setattr(two_paths, "_MOST", 7)  # several stretches
+    monkeypatch.setattr(two_paths, "MOST_COMMON", 7)  # several stretches
     data = replace(made(labels=labels, time=time, directed=directed), paths=True)
     known = ~data.known if time else data.known
     rows = known.nonzero()[:, 0]  # that see one another

@@ -11,12 +11,12 @@ from torch.testing import assert_close
 import edgewise as ew
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.registries import LAYERS
+from edgewise.graphs import blocks
 from edgewise.graphs.array_graph import ArrayGraph
 from edgewise.graphs.sampled_graph import SampledGraph
 from edgewise.graphs.whole_graph import WholeGraph
 from edgewise.kernels.backend import plain_kernels
 from edgewise.kernels.sampling import Numbering
-from edgewise.nn import in_blocks
 from edgewise.nn.sampled import sampled_hop
 
 DEEP = {
@@ -70,8 +70,8 @@ def test_with_all_neighbours_a_batch_gives_what_the_whole_graph_gives(chosen):
 
 @EVERY_NETWORK
 def test_in_blocks_the_outputs_are_those_of_the_whole_graph(chosen, monkeypatch):
-    monkeypatch.setattr(in_blocks, "MOST_ROWS", 7)
-    monkeypatch.setattr(in_blocks, "MOST_PAIRS", 40)
+    monkeypatch.setattr(blocks, "MOST_ROWS", 7)
+    monkeypatch.setattr(blocks, "MOST_PAIRS", 40)
     graph, model = hub_graph(), network(chosen)
     rows = torch.randperm(30)[:11]
     (batch,) = sampled_graph(model, 1).evaluation_batches(rows)

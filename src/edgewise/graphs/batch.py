@@ -18,6 +18,7 @@ from edgewise.graphs.channels import (
 )
 from edgewise.graphs.features import Features, compact_features
 from edgewise.graphs.graph import Graph
+from edgewise.graphs.queries import EdgeQueries, QueriesInBlocks
 
 Channels = tuple[Tensor, Tensor]  # edge_index, edge_attr
 
@@ -239,17 +240,6 @@ class Batches(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class EdgeQueries:
-    """Edges to predict, which need not be among those that carry messages."""
-
-    edge_index: Int[Tensor, "2 queries"]
-    features: Tensor  # [queries, width]
-
-    def to(self, device: torch.device | str) -> "EdgeQueries":
-        return EdgeQueries(self.edge_index.to(device), self.features.to(device))
-
-
-@dataclass(frozen=True, eq=False)
 class Batch:
     """One graph, or several as one block-diagonal graph.
 
@@ -274,7 +264,7 @@ class Batch:
     graph: Tensor | None = None
     num_graphs: int = 1
     rows: Tensor | None = None
-    queries: EdgeQueries | None = None
+    queries: EdgeQueries | QueriesInBlocks | None = None
     place: Tensor | None = None
 
     @classmethod

@@ -8,9 +8,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from edgewise.graphs.batch import EVERYTHING, Batch, EdgeQueries, Edges, Share
+from edgewise.graphs.batch import EVERYTHING, Batch, Edges, Share
 from edgewise.graphs.graph import Graph
 from edgewise.graphs.incident import Messages, means, pair_groups, sums_width
+from edgewise.graphs.queries import EdgeQueries
 from edgewise.graphs.two_paths import GroupSums, path_means, path_width
 from edgewise.kernels.common_neighbors import NeighborLists
 
@@ -127,15 +128,21 @@ class EdgeRows:
     def evaluation_batches(self, rows: Tensor) -> Iterator[Batch]:
         place = torch.arange(len(rows))
         for group in self._groups(rows):
-            some, hidden = rows[place[group]], None
-            if self.time is not None:
-                yield replace(self._stretch_batch(some), place=place[group])
-                continue
-            if self.labels is not None and self.known is not None and self.known[some[0]]:
-                # All of the fold, whoever is asked for: a prediction depends on nothing else.
-                fold = (torch.arange(len(self)) % FOLDS) == some[0] % FOLDS
-                hidden = (fold & self.known).nonzero()[:, 0]
-            yield replace(self._batch(some, hidden=hidden), place=place[group])
+            some = rows[place[group]]
+            yield replace(self._evaluated(some, self._hidden_from(some)), place=place[group])
+
+    def _hidden_from(self, rows: Tensor) -> Tensor | None:
+        """The edges whose labels are hidden from rows that see the same ones."""
+        shown = self.labels is not None and self.time is None
+        if not shown or self.known is None or not self.known[rows[0]]:
+            return None
+        # All of the fold, whoever is asked for: a prediction depends on nothing else.
+        fold = (torch.arange(len(self)) % FOLDS) == rows[0] % FOLDS
+        return (fold & self.known).nonzero()[:, 0]
+
+    def _evaluated(self, rows: Tensor, hidden: Tensor | None) -> Batch:
+        """A batch for rows that are predicted along the same edges, and see the same labels."""
+        return self._batch(rows, hidden) if self.time is None else self._stretch_batch(rows)
 
     def _groups(self, rows: Tensor) -> list[Tensor]:
         """Rows that are predicted along the same edges, and see the same labels."""

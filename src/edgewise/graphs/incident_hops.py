@@ -12,6 +12,9 @@ from edgewise.graphs.sampled_edges import Hop
 from edgewise.kernels.incident_sampling import IncidentLists, sample_incident
 from edgewise.kernels.sampling import Numbering
 
+Attr = Callable[[Int[np.ndarray, " some"]], Float[np.ndarray, "some channels"]]
+Carries = Callable[[Int[np.ndarray, " some"]], Bool[np.ndarray, " some"]]
+
 
 class IncidentArrays:
     """A graph as sampling reads it: arrays of its edges, and lists of those of each node."""
@@ -43,8 +46,8 @@ def incident_hops(
     fan_outs: Sequence[int],
     key: int,
     numbering: Numbering,
-    attr: Callable[[Int[np.ndarray, " some"]], Float[np.ndarray, "some channels"]],
-    carries: Callable[[Int[np.ndarray, " some"]], Bool[np.ndarray, " some"]] | None = None,
+    attr: Attr,
+    carries: Carries | None = None,
 ) -> list[Hop]:
     """The hops from the nodes that are numbered already outwards.
 

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgewise.graphs.batch import EVERYTHING, Batch, EdgeQueries, Edges, Share
+from edgewise.graphs.batch import EVERYTHING, Batch, Edges, Share
 from edgewise.graphs.edge_rows import FOLDS, edge_name
 from edgewise.graphs.graph import Graph
 from edgewise.graphs.negatives import NegativeSampler
+from edgewise.graphs.queries import EdgeQueries
 
 
 def pair_width(types: int) -> int:
@@ -171,16 +172,24 @@ class LinkRows:
             key = torch.where(self.trained[rows], near % FOLDS, FOLDS)
         for value in key.unique().tolist():
             place = (key == value).nonzero()[:, 0]
-            carries = self._evaluated_along(value)
-            yield replace(self._batch(self.pairs[:, rows[place]], carries), place=place)
+            yield replace(self._evaluated(self.pairs[:, rows[place]], value), place=place)
+
+    def _evaluated(self, pairs: Tensor, key: int) -> Batch:
+        """A batch for pairs of one stretch of time, or of one fold: that of :data:`FOLDS` is none
+        of training.
+        """
+        return self._batch(pairs, self._evaluated_along(key))
 
     def _evaluated_along(self, key: int) -> Tensor:
+        """What carries messages to them."""
         if self.times is not None:
             return self.times.before(key)
-        if key == FOLDS:
-            return self.carries
+        return self.carries if key == FOLDS else self._without(self._fold(key))
+
+    def _fold(self, key: int) -> Tensor:
+        """The training links that are predicted together; none of the other rows are."""
         train = self.link_of_row[self.trained & (self.link_of_row >= 0)]
-        return self._without(train[train % FOLDS == key])
+        return train[train % FOLDS == key]
 
     def _without(self, hidden: Tensor) -> Tensor:
         """What carries messages while some links are predicted."""

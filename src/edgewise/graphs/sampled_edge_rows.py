@@ -11,10 +11,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from edgewise.core.prefetch import prefetched
-from edgewise.graphs.batch import EVERYTHING, Batch, EdgeQueries, Share
+from edgewise.graphs.batch import EVERYTHING, Batch, Share
 from edgewise.graphs.edge_rows import FOLDS, EdgeRows
 from edgewise.graphs.incident import grouped, means, members
+from edgewise.graphs.incident_blocks import IncidentEdges
 from edgewise.graphs.incident_hops import IncidentArrays, incident_hops
+from edgewise.graphs.queries import EdgeQueries, QueriesInBlocks
 from edgewise.graphs.sampled_edges import SampledEdges
 from edgewise.kernels.dropout import draw_key
 from edgewise.kernels.incident_sampling import incident_sums
@@ -27,7 +29,8 @@ class SampledEdgeRows(IncidentArrays, EdgeRows):
 
     What carries messages, and which labels are seen, is as without sampling: with times, the edges
     before the stretch of those that are predicted; the labels of none of a batch. What is known of
-    a node and of a pair, numbers and means, is that of all edges. Evaluation sees all edges.
+    a node and of a pair, numbers and means, is that of all edges. Evaluation sees all edges, in
+    blocks.
 
     Args:
         fan_outs: How many edges of a node are drawn in each hop, that of the last layer first; -1
@@ -101,6 +104,34 @@ class SampledEdgeRows(IncidentArrays, EdgeRows):
         )
         return Batch(self._x(nodes, before, seen), SampledEdges(hops, nodes), queries=queries)
 
+    def _evaluated(self, rows: Tensor, hidden: Tensor | None) -> Batch:
+        before, seen = self._before(rows), self._known
+        if hidden is not None:
+            seen = seen.copy()
+            seen[hidden.numpy()] = False
+        edges = IncidentEdges(
+            *(self._lists, self._ends, before),
+            lambda nodes: self._x(nodes, before, seen),
+            lambda edges: self._attr(edges, seen),
+            None,
+            self.device,
+        )
+        queries = QueriesInBlocks(
+            self.graph.edge_index[:, rows],
+            self._edges_beside(rows),
+            lambda some: self._queried(rows[some], before, seen),
+            self.device,
+        )
+        nothing = torch.empty(0, self.num_features, device=self.device)
+        return Batch(nothing, edges, queries=queries)
+
+    def _edges_beside(self, rows: Tensor) -> Int[np.ndarray, " rows"]:
+        """How many edges join the two nodes of each row."""
+        there, back, _ = self._pairs
+        count = np.diff(self._groups_of_pairs[0])
+        sides = (there, back)[: 1 + self.directed]
+        return sum(count[side[rows].numpy()] for side in sides)
+
     def _attr(
         self, edges: Int[np.ndarray, " some"], seen: Bool[np.ndarray, " edges"]
     ) -> Float[np.ndarray, "some channels"]:
@@ -141,14 +172,28 @@ class SampledEdgeRows(IncidentArrays, EdgeRows):
     def _pair_sums(
         self, groups: np.ndarray, left_out: np.ndarray | np.int64, before: Any, seen: np.ndarray
     ) -> Tensor:
-        """The sums over groups of edges, each without one edge."""
+        """The sums over groups of edges, each without one edge: -1 for none.
+
+        The label of an edge that is left out is hidden, so that its rounding is not left behind.
+        """
+        each, place = np.unique(groups, return_inverse=True)
+        group, edges = members(*self._groups_of_pairs, each)
+        carries = self._times[edges] < before
+        parts = self._sum_parts(edges[carries], seen)
+        sums = parts.new_zeros(len(each), parts.size(1))
+        sums = sums.index_add(0, torch.from_numpy(group[carries]), parts)
+        found = sums[torch.from_numpy(place)]
         left_out = np.broadcast_to(left_out, groups.shape)
-        query, edges = members(*self._groups_of_pairs, groups)
-        carries = (edges != left_out[query]) & (self._times[edges] < before)
-        edges, place = edges[carries], torch.from_numpy(query[carries])
+        (own,) = np.nonzero((left_out >= 0) & (self._times[left_out] < before))
+        found[torch.from_numpy(own)] -= self._sum_parts(left_out[own], seen)
+        return found
+
+    def _sum_parts(
+        self, edges: Int[np.ndarray, " some"], seen: Bool[np.ndarray, " edges"]
+    ) -> Tensor:
+        """What single edges contribute to the sums of their group."""
         parts = np.hstack([np.ones((len(edges), 1)), self._attr(edges, seen)])
-        found = torch.from_numpy(parts.astype(self._channels.dtype))
-        return found.new_zeros(len(groups), found.size(1)).index_add(0, place, found)
+        return torch.from_numpy(parts.astype(self._channels.dtype))
 
     def _before(self, rows: Tensor) -> Any:
         """The time before which edges carry messages to these rows, which are of one stretch."""

@@ -7,18 +7,25 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.prefetch import prefetched
 from edgewise.graphs.array_graph import ArrayGraph
-from edgewise.graphs.batch import EVERYTHING, Batch, Edges, Share
-from edgewise.graphs.sampled_edges import Hop, SampledEdges, SampledLayer
+from edgewise.graphs.batch import EVERYTHING, Batch, Share
+from edgewise.graphs.edges_in_blocks import EdgesInBlocks
+from edgewise.graphs.sampled_edges import Hop, SampledEdges
 from edgewise.graphs.whole_graph import NodeRows
 from edgewise.graphs.whole_sums import WholeSums
 from edgewise.kernels.dropout import draw_key
-from edgewise.kernels.sampling import ALL, Numbering, rows_or_zeros, sample_neighbors
+from edgewise.kernels.sampling import (
+    ALL,
+    Numbering,
+    mark_neighbors,
+    rows_or_zeros,
+    sample_neighbors,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +102,8 @@ class SampledGraph(NodeRows):
         return Batch(x, SampledEdges(hops, nodes, self._sums))
 
 
-class StoredEdges(Edges):
-    """All edges of a graph, of which networks read the neighbourhoods of some nodes at a time.
+class StoredEdges(EdgesInBlocks):
+    """The edges of a graph of arrays.
 
     Args:
         graph: Nodes and edges.
@@ -104,20 +111,23 @@ class StoredEdges(Edges):
         device: Where to compute.
     """
 
-    def __init__(self, graph: ArrayGraph, sums: WholeSums, device: torch.device) -> None:
-        self.graph, self.sums, self.device = graph, sums, device
-        self.num_nodes = graph.num_nodes
-        self._numbering = Numbering(graph.num_nodes)
+    sums: WholeSums
 
-    def around(
-        self, rows: Int[np.ndarray, " rows"], direction: str, hop: int
-    ) -> tuple[Int[np.ndarray, " nodes"], SampledLayer]:
-        """The rows and all their neighbours, and the edges of one hop of a layer between them."""
-        self._numbering.clear()
-        self._numbering.extend(rows)
-        found = sampled_hop(self.graph, self.sums, self._numbering, ALL, 0).to(self.device)
-        edges = SampledEdges([found], self._numbering.nodes, self.sums, direction)
-        return self._numbering.nodes, SampledLayer(edges, 0, 1, only=hop)
+    def __init__(self, graph: ArrayGraph, sums: WholeSums, device: torch.device) -> None:
+        super().__init__(graph.num_nodes, device, sums)
+        self.graph = graph
+
+    def features(self, nodes: Int[np.ndarray, " nodes"]) -> Float[Tensor, "nodes features"]:
+        return torch.from_numpy(np.take(np.asarray(self.graph.x), nodes, axis=0))
+
+    def cost(self, nodes: Int[np.ndarray, " nodes"]) -> Int[np.ndarray, " nodes"]:
+        return self.sums.degree[nodes] + 1
+
+    def reached(self, marked: Bool[np.ndarray, " nodes"]) -> Bool[np.ndarray, " nodes"]:
+        return mark_neighbors(self.graph.adjacency.lists, marked)
+
+    def hop(self, numbering: Numbering) -> Hop:
+        return sampled_hop(self.graph, self.sums, numbering, ALL, 0)
 
 
 def sampled_hop(

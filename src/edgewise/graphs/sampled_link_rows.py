@@ -11,11 +11,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from edgewise.core.prefetch import prefetched
-from edgewise.graphs.batch import EVERYTHING, Batch, EdgeQueries, Share
+from edgewise.graphs.batch import EVERYTHING, Batch, Share
+from edgewise.graphs.blocks import MOST_COMMON, stretches
 from edgewise.graphs.incident import grouped, members, pair_groups
+from edgewise.graphs.incident_blocks import IncidentEdges
 from edgewise.graphs.incident_hops import IncidentArrays, incident_hops
 from edgewise.graphs.link_rows import FOLDS, LinkRows
 from edgewise.graphs.negatives import NegativeSampler
+from edgewise.graphs.queries import EdgeQueries, QueriesInBlocks
 from edgewise.graphs.sampled_edges import SampledEdges
 from edgewise.kernels.common_neighbors import (
     NeighborLists,
@@ -35,7 +38,7 @@ class SampledLinkRows(IncidentArrays, LinkRows):
 
     What carries messages is as without sampling: none of the links of a batch, nor, with times,
     what is not before their stretch. What is known of a node and of a pair, numbers of edges and
-    common neighbours, is that of all such edges. Evaluation sees all edges.
+    common neighbours, is that of all such edges. Evaluation sees all edges, in blocks.
 
     Args:
         fan_outs: How many edges of a node are drawn in each hop, that of the last layer first; -1
@@ -126,7 +129,7 @@ class SampledLinkRows(IncidentArrays, LinkRows):
             lambda edges: ~self._hidden[self._link[edges]],
         )
         nodes = numbering.nodes
-        known = torch.from_numpy(self._known_of_pairs(pairs, before)).to(self.graph.x.dtype)
+        known = self._known_of_pairs(pairs, before, self._hidden)
         queries = EdgeQueries(torch.from_numpy(ends.reshape(2, -1)), known)
         return Batch(self._x(nodes, hidden, before), SampledEdges(hops, nodes), queries=queries)
 
@@ -143,36 +146,77 @@ class SampledLinkRows(IncidentArrays, LinkRows):
             place = np.searchsorted(nodes, end, sorter=order).clip(max=len(nodes) - 1)
             place = order[place]
             np.subtract.at(count, place[nodes[place] == end], 1)
+        return self._with_degrees(nodes, counts)
+
+    def _with_degrees(self, nodes: Int[np.ndarray, " some"], counts: np.ndarray) -> Tensor:
+        """The features of nodes, beside the numbers of edges that leave and enter them."""
         counts = counts if self.directed else counts.sum(axis=0, keepdims=True)
         x = self.graph.x[torch.from_numpy(nodes)]
         degree = torch.from_numpy(counts.T).to(x.dtype).log1p()
         return torch.cat([x, degree], dim=1)
 
+    def _evaluated(self, pairs: Tensor, key: int) -> Batch:
+        hidden = np.zeros_like(self._hidden)
+        if self.times is None and key != FOLDS:
+            hidden[self._fold(key).numpy()] = True
+        before = np.float64(1) if self.times is None else np.float64(self.times.starts[key])
+        carries = self._evaluated_along(key).numpy()
+        nodes = self.graph.num_nodes
+        counts = np.stack([np.bincount(end[carries], minlength=nodes) for end in self._ends])
+        edges = IncidentEdges(
+            *(self._lists, self._ends, before),
+            lambda nodes: self._with_degrees(nodes, counts[:, nodes]),
+            lambda edges: self._channels[edges],
+            lambda edges: carries[edges],
+            self.device,
+        )
+        queries = QueriesInBlocks(
+            pairs,
+            np.ones(pairs.size(1), dtype=np.int64),
+            lambda some: self._known_of_pairs(pairs[:, some].numpy(), before, hidden),
+            self.device,
+        )
+        nothing = torch.empty(0, self.num_features, device=self.device)
+        return Batch(nothing, edges, queries=queries)
+
     def _known_of_pairs(
-        self, pairs: Int[np.ndarray, "2 pairs"], before: Any
-    ) -> Float[np.ndarray, "pairs width"]:
+        self, pairs: Int[np.ndarray, "2 pairs"], before: Any, hidden: Bool[np.ndarray, " links"]
+    ) -> Float[Tensor, "pairs width"]:
         """As :func:`edgewise.graphs.link_rows.known_of_pairs` has it."""
         types = 0 if self.types is None else self.types.size(1)
         back = np.zeros((pairs.shape[1], 1 + types), dtype=np.float32)
         if self.directed:
             place, edges = self._edges_between(pairs[1], pairs[0])
-            carries = (self._times[edges] < before) & ~self._hidden[self._link[edges]]
+            carries = (self._times[edges] < before) & ~hidden[self._link[edges]]
             place, edges = place[carries], edges[carries]
             back[place, 0] = 1
             if self.types is not None:
                 np.maximum.at(back[:, 1:], place, self.types.numpy()[edges])
-        counts = count_common_neighbors(self._neighbors, pairs)
-        found = common_neighbors(self._neighbors, pairs, counts)
-        query = np.repeat(np.arange(len(counts)), counts)
-        both = self._joined(found.first, before) & self._joined(found.second, before)
-        common = np.bincount(query[both], minlength=len(counts)).astype(np.float32)
-        return np.column_stack([back[:, 0], np.log1p(common), back[:, 1:]])
+        common = self._count_common(pairs, before, hidden).astype(np.float32)
+        known = np.column_stack([back[:, 0], np.log1p(common), back[:, 1:]])
+        return torch.from_numpy(known).to(self.graph.x.dtype)
 
-    def _joined(self, places: Int[np.ndarray, " some"], before: Any) -> Bool[np.ndarray, " some"]:
+    def _count_common(
+        self, pairs: Int[np.ndarray, "2 pairs"], before: Any, hidden: Bool[np.ndarray, " links"]
+    ) -> Int[np.ndarray, " pairs"]:
+        """How many nodes both ends of each pair are joined with by edges that carry messages."""
+        counts = count_common_neighbors(self._neighbors, pairs)
+        common = np.empty_like(counts)
+        for some in stretches(counts, len(counts), MOST_COMMON):
+            found = common_neighbors(self._neighbors, pairs[:, some], counts[some])
+            query = np.repeat(np.arange(len(counts[some])), counts[some])
+            joined = (self._joined(end, before, hidden) for end in (found.first, found.second))
+            both = np.logical_and(*joined)
+            common[some] = np.bincount(query[both], minlength=len(counts[some]))
+        return common
+
+    def _joined(
+        self, places: Int[np.ndarray, " some"], before: Any, hidden: Bool[np.ndarray, " links"]
+    ) -> Bool[np.ndarray, " some"]:
         """Whether an edge that carries messages joins two neighbours, whichever way."""
         found = np.zeros(len(places), dtype=np.bool_)
         for way in (self._neighbors.leaving[places], self._neighbors.entering[places]):
-            found |= (self._first_time[way] < before) & ~self._hidden[self._link_of_group[way]]
+            found |= (self._first_time[way] < before) & ~hidden[self._link_of_group[way]]
         return found
 
     def _edges_between(
@@ -203,12 +247,16 @@ class SampledLinkRows(IncidentArrays, LinkRows):
 
     @cached_property
     def _edges_of_links(self) -> tuple[np.ndarray, np.ndarray]:
-        return grouped(self._link, int(self._link.max()) + 1)
+        return grouped(self._link, self._num_links)
+
+    @property
+    def _num_links(self) -> int:
+        return int(self._link.max(initial=-1)) + 1
 
     @cached_property
     def _hidden(self) -> Bool[np.ndarray, " links_and_one"]:
         """Whether a link carries nothing, while a batch is made; the last one is that of nobody."""
-        return np.zeros(int(self._link.max()) + 2, dtype=np.bool_)
+        return np.zeros(self._num_links + 1, dtype=np.bool_)
 
     @cached_property
     def _groups(self) -> tuple[np.ndarray, np.ndarray, int]:

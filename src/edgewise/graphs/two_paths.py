@@ -6,13 +6,13 @@ trusted by those whom I trust.
 """
 
 from collections.abc import Callable
-from itertools import pairwise
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from edgewise.graphs.blocks import MOST_COMMON, stretches
 from edgewise.graphs.incident import means
 from edgewise.kernels.common_neighbors import (
     NeighborLists,
@@ -20,7 +20,6 @@ from edgewise.kernels.common_neighbors import (
     count_common_neighbors,
 )
 
-_MOST = 2**20  # common neighbours at a time
 GroupSums = Callable[[Int[np.ndarray, " groups"]], Tensor]
 
 
@@ -56,7 +55,7 @@ def path_means(
     """
     counts = count_common_neighbors(lists, pairs)
     parts = []
-    for some in _stretches(counts):
+    for some in list(stretches(counts, len(counts), MOST_COMMON)) or [slice(0, 0)]:
         found = common_neighbors(lists, pairs[:, some], counts[some])
         size = len(counts[some])
         row = torch.from_numpy(np.repeat(np.arange(size), counts[some]))
@@ -76,13 +75,6 @@ def path_means(
         ]
         parts.append(torch.cat(told, dim=1))
     return torch.cat(parts)
-
-
-def _stretches(counts: Int[np.ndarray, " pairs"]) -> list[slice]:
-    """Pairs one after the other, not too many common neighbours at a time."""
-    part = np.cumsum(counts) // _MOST
-    ends = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(counts)]
-    return [slice(*both) for both in pairwise(ends)]
 
 
 def _mean_edges(sums: Tensor, channels: int) -> Tensor:

@@ -92,6 +92,20 @@ def incident_counts(
     return counts
 
 
+def mark_incident(
+    lists: IncidentLists,
+    before: object,
+    ends: Int[np.ndarray, "2 edges"],
+    marked: Bool[np.ndarray, " nodes"],
+) -> Bool[np.ndarray, " nodes"]:
+    """The marked nodes, and all that an edge before a time joins one of them with."""
+    found = marked.copy()
+    if not marked.all():
+        _mark(*lists[:3], before, ends[1], marked, found)
+        _mark(*lists[3:], before, ends[0], marked, found)
+    return found
+
+
 @njit(inline="always")
 def _end(time, first, last, before):  # type: ignore[no-untyped-def]
     """Where what is not before a time begins in a sorted stretch."""
@@ -147,6 +161,15 @@ def _count(list_start, list_time, before, nodes, count):  # type: ignore[no-unty
     for n in range(len(nodes)):
         first = list_start[nodes[n]]
         count[n] = _end(list_time, first, list_start[nodes[n] + 1], before) - first
+
+
+@backend.jit(nogil=True)
+def _mark(list_start, list_edge, list_time, before, far, marked, found):  # type: ignore[no-untyped-def]
+    for i in range(len(marked)):
+        if marked[i]:
+            first = list_start[i]
+            for k in range(first, _end(list_time, first, list_start[i + 1], before)):
+                found[far[list_edge[k]]] = True
 
 
 @backend.jit(nogil=True)

@@ -1,6 +1,7 @@
 """Networks of blocks: the paper's variants are settings, and ``model(batch)`` is the way in."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from jaxtyping import Float
@@ -10,8 +11,8 @@ from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.registries import LAYERS
 from edgewise.graphs.batch import DIRECTIONS, TRIPLED, Batch, Edges
+from edgewise.graphs.edges_in_blocks import EdgesInBlocks
 from edgewise.graphs.features import Features, SparseFeatures
-from edgewise.graphs.sampled_graph import StoredEdges
 from edgewise.kernels.activation import drop
 from edgewise.kernels.colours import Refinement
 from edgewise.kernels.dropout import draw_key
@@ -150,7 +151,7 @@ class ChannelNetwork(Network):
     @eager
     def forward(self, batch: Batch) -> Float[Tensor, "rows out"]:
         """The outputs of the rows of the batch."""
-        if isinstance(batch.edges, StoredEdges):
+        if isinstance(batch.edges, EdgesInBlocks):
             return self._in_blocks(batch, batch.edges, len(self.blocks), self._read_out)
         return self._read_out(self._behind_last(batch), batch)
 
@@ -164,7 +165,7 @@ class ChannelNetwork(Network):
         A network of a single layer without a head gives its output.
         """
         early = self.head is None and len(self.blocks) > 1
-        if isinstance(batch.edges, StoredEdges):
+        if isinstance(batch.edges, EdgesInBlocks):
             blocks = len(self.blocks) - early
             return self._in_blocks(batch, batch.edges, blocks, self.readout)
         if early:
@@ -220,12 +221,11 @@ class ChannelNetwork(Network):
     def _in_blocks(
         self,
         batch: Batch,
-        edges: StoredEdges,
+        edges: EdgesInBlocks,
         blocks: int,
         read_out: Callable[[Tensor, Batch], Tensor],
     ) -> Float[Tensor, "rows out"]:
         """The rows of a graph that is read block by block, after the first blocks."""
-        assert batch.rows is not None
         assert not self.training, "in blocks, a network predicts; call eval() first"
         parts = Parts(
             self._encoded,
@@ -235,10 +235,7 @@ class ChannelNetwork(Network):
             LAYERS[self.settings.layer].hops(self.settings),
             self.direction,
         )
-        wanted, place = batch.rows.unique(return_inverse=True)
-        every = batch.with_rows(None)
-        found = computed_in_blocks(parts, edges, wanted, lambda h: read_out(h, every))
-        return found[place.to(found.device)]
+        return self.readout.in_blocks(batch, partial(computed_in_blocks, parts, edges), read_out)
 
     def _before_last(self, batch: Batch) -> tuple[Features, Any]:
         """What goes into the last layer, and the edges along which it goes there."""

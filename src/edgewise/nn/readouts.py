@@ -1,5 +1,8 @@
 """From node features to the rows that are predicted: nodes, edges with their ends, or graphs."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -7,8 +10,14 @@ from torch import Tensor, nn
 from edgewise.core.declarations import POOLINGS
 from edgewise.core.errors import EdgewiseError
 from edgewise.graphs.batch import Batch
+from edgewise.graphs.queries import EdgeQueries, QueriesInBlocks
 from edgewise.kernels.pooling import attention_pool, mean_of, pool
 from edgewise.nn.blocks import ACTIVATIONS
+from edgewise.nn.node_states import NodeStates, Take
+
+# Computes some nodes, which are ascending, and hands over some of them at a time.
+Compute = Callable[[Tensor, Take], None]
+ReadOut = Callable[[Tensor, Batch], Tensor]
 
 _INCREASING = ("elu", "relu")
 
@@ -25,6 +34,23 @@ class NodeReadout(nn.Module):
     def forward(self, x: Float[Tensor, "nodes width"], batch: Batch) -> Float[Tensor, "rows width"]:
         x = x if batch.rows is None else x[batch.rows]
         return ACTIVATIONS[self.activation](x) if self.activation else x
+
+    def in_blocks(
+        self, batch: Batch, compute: Compute, read_out: ReadOut
+    ) -> Float[Tensor, "rows out"]:
+        """What ``read_out`` makes of the rows of a batch whose nodes come some at a time.
+
+        Args:
+            batch: Of a graph that is read in blocks.
+            compute: Computes nodes.
+            read_out: This read-out, and what follows it.
+        """
+        assert batch.rows is not None
+        wanted, place = batch.rows.unique(return_inverse=True)
+        every, parts = batch.with_rows(None), []
+        compute(wanted, lambda _, x: parts.append(read_out(x, every)))
+        found = torch.cat(parts)
+        return found[place.to(found.device)]
 
 
 class AttentionPooling(nn.Module):
@@ -87,6 +113,12 @@ class GraphReadout(nn.Module):
             pooled = activate(pooled)
         return pooled if batch.rows is None else pooled[batch.rows]
 
+    def in_blocks(
+        self, batch: Batch, compute: Compute, read_out: ReadOut
+    ) -> Float[Tensor, "rows out"]:
+        """No graph that is pooled is read in blocks."""
+        raise NotImplementedError
+
 
 class EdgeReadout(nn.Module):
     """An edge: its source, its target and its own features; without direction, ends count alike.
@@ -109,13 +141,28 @@ class EdgeReadout(nn.Module):
 
     def forward(self, x: Float[Tensor, "nodes width"], batch: Batch) -> Float[Tensor, "rows wide"]:
         queries = batch.queries
-        if queries is None:
+        if not isinstance(queries, EdgeQueries):
             raise EdgewiseError("the batch names no edges to predict; give it queries")
         x = ACTIVATIONS[self.activation](x) if self.activation else x
         source, target = (x[end] for end in queries.edge_index)
         if not self.directed:
             source, target = source + target, (source - target).abs()
         return torch.cat([source, target, self.own(queries.features)], dim=1)
+
+    def in_blocks(
+        self, batch: Batch, compute: Compute, read_out: ReadOut
+    ) -> Float[Tensor, "rows out"]:
+        """As that of :class:`NodeReadout`: nodes are kept until all are computed."""
+        queries = batch.queries
+        assert isinstance(queries, QueriesInBlocks)
+        states = NodeStates(batch.edges.num_nodes, queries.device)
+        compute(queries.edge_index.unique(), states.put)
+        parts = []
+        for some in queries.parts():
+            nodes, place = some.edge_index.unique(return_inverse=True)
+            here = replace(batch, queries=replace(some, edge_index=place))
+            parts.append(read_out(states.take(nodes.cpu().numpy()), here))
+        return torch.cat(parts)
 
 
 Readout = NodeReadout | EdgeReadout | GraphReadout

@@ -67,10 +67,7 @@ def link_problem(
     if time is not None and links.time is not None:
         starts = stretch_starts(links.time.numpy(), split)
         times = LinkTimes(time.double(), links.time[of_link], starts)
-    make: Callable[..., LinkRows] = LinkRows
-    if settings.training.neighbors:
-        make = partial(SampledLinkRows, fan_outs=edge_fan_outs(settings))
-    data = make(
+    data = link_rows(settings)(
         replace(graph, y=None, class_names=None),
         links.of_edge,
         links.pairs[:, of_link],
@@ -88,6 +85,13 @@ def link_problem(
     whole = Split(*(rows[of_part == number] for number in range(3)))
     truth = torch.where(first.unsqueeze(1), links.truth[of_link], 0.0)
     return Problem(UNITS["link"], data, task, truth, whole, settings, encoder)
+
+
+def link_rows(settings: Settings) -> Callable[..., LinkRows]:
+    """What makes rows for a model of these settings: in blocks, where neighbours are sampled."""
+    if settings.training.neighbors:
+        return partial(SampledLinkRows, fan_outs=edge_fan_outs(settings))
+    return LinkRows
 
 
 def type_flags(types: Tensor, count: int) -> Tensor:

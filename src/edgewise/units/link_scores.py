@@ -12,12 +12,11 @@ from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import Settings
 from edgewise.data.tables import Table
 from edgewise.graphs.graph import Graph
-from edgewise.graphs.link_rows import LinkRows
 from edgewise.graphs.links import find_links
 from edgewise.tasks.base import Columns, cells
 from edgewise.tasks.link import ANY, Link
 from edgewise.units.base import Predicts
-from edgewise.units.link_problem import type_flags
+from edgewise.units.link_problem import link_rows, type_flags
 
 _AT_ONCE = 200_000  # pairs that are scored in one pass, or those of a node
 
@@ -46,7 +45,7 @@ def scores(model: Predicts, graph: Graph, pairs: Tensor, types: Tensor | None = 
     directed, known = settings.model.directed, len(_task(model).types)
     if types is None and known:
         types = torch.full((graph.num_edges,), -1)
-    data = LinkRows(
+    data = link_rows(settings)(
         replace(graph, y=None, class_names=None),
         find_links(graph.edge_index, directed=directed).of_edge,
         pairs,
