@@ -11,13 +11,22 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.core.manifest import write_manifest
 from edgewise.core.presets import make_settings
 from edgewise.data.chemistry import read_smiles
-from edgewise.data.descriptors import describe
+from edgewise.data.descriptors import Described, describe
 from edgewise.data.splits import Split
 from edgewise.tasks.classification import Classification
 from edgewise.tasks.multilabel import Multilabel
 from edgewise.tasks.regression import Regression
 from edgewise.training import fit_member, load_model, make_predictor
-from edgewise.training.stack import FILE, MIXTURES, NOISES, blending_weight, choose, fit, kernel
+from edgewise.training.stack import (
+    FILE,
+    MIXTURES,
+    NOISES,
+    blending_weight,
+    choose,
+    fit,
+    kernel,
+    load_stack,
+)
 from edgewise.units.graph import molecule_problem
 
 ENDS = ("O", "N", "Cl", "C(=O)O", "c1ccccc1", "C#N")
@@ -41,11 +50,12 @@ def trained(problem):
 def test_the_kernel_is_tanimoto_and_gaussian_in_their_shares(mixture):
     left, right = describe(SMILES[:5]), describe(SMILES[3:])
     found = kernel(left, right, mixture)
-    bits = [[set(row.indices) for row in one.bits] for one in (left, right)]
+    bits = [[[set(row.indices) for row in one] for one in m.fingerprints] for m in (left, right)]
     for i, j in np.ndindex(found.shape):
-        a, b = bits[0][i], bits[1][j]
+        pairs = [(mine[i], other[j]) for mine, other in zip(*bits, strict=True)]
+        alike = np.mean([len(a & b) / len(a | b) for a, b in pairs])
         apart = np.mean((left.values[i].astype(float) - right.values[j]) ** 2)
-        expected = mixture * len(a & b) / len(a | b) + (1 - mixture) * np.exp(-apart / 2)
+        expected = mixture * alike + (1 - mixture) * np.exp(-apart / 2)
         assert_allclose(found[i, j], expected, rtol=2e-4)
 
 
@@ -151,6 +161,16 @@ def test_probabilities_of_classes_stay_probabilities():
     labels[:5, 1] = np.nan
     found = trained(problem_of(Multilabel(("b", "c")), labels)).predict(SMILES).mean
     assert ((found >= 0) & (found <= 1)).all()
+
+
+def test_a_model_that_knows_the_first_fingerprint_alone_is_read_and_compares_by_it(tmp_path):
+    found = fit(SMILES, SIZE)
+    first = Described(found.known.fingerprints[:1], found.known.values)
+    replace(found, known=first).save(tmp_path)
+    write_manifest(tmp_path, [FILE])
+    read = load_stack(tmp_path, Regression(("size",)))
+    assert len(read.known.fingerprints) == 1
+    assert_allclose(read.predict(SMILES), replace(found, known=first).predict(SMILES), rtol=1e-6)
 
 
 def test_without_validation_rows_nothing_says_that_descriptors_help():

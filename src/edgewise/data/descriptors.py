@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ from scipy.sparse import csr_matrix
 
 from edgewise.data.chemistry import parsed
 
-FINGERPRINT = 65536  # bits of each of the two; a count sets a bit for each of 1, 2, 4, 8 it reaches
-BITS = 2 * FINGERPRINT
+FINGERPRINT = 65536  # bits of each count; it sets a bit for each of 1, 2, 4, 8 it reaches
 PAIR_DISTANCE = 4  # bonds between the atoms of a pair, at most
+BITS = (2 * FINGERPRINT, FINGERPRINT)  # substructures and atom pairs; the same by role
 _NUMBERS = (
     *("CalcTPSA", "CalcExactMolWt", "CalcNumHBD", "CalcNumHBA", "CalcNumRotatableBonds"),
     *("CalcNumRings", "CalcNumAromaticRings", "CalcFractionCSP3", "CalcLabuteASA"),
@@ -27,46 +28,71 @@ WIDTH = 4 + len(_NUMBERS) + sum(_SURFACES.values())
 class Described:
     """Molecules by their fingerprints and descriptors."""
 
-    bits: csr_matrix  # [molecules, BITS], float32, zeros and ones
+    fingerprints: tuple[csr_matrix, ...]  # [molecules, one of BITS] each, float32, zeros and ones
     values: np.ndarray  # [molecules, WIDTH], float32
 
     def __len__(self) -> int:
         return len(self.values)
 
     def some(self, rows: np.ndarray) -> "Described":
-        return Described(self.bits[rows], self.values[rows])
+        return Described(tuple(one[rows] for one in self.fingerprints), self.values[rows])
 
 
-def describe(smiles: Sequence[str]) -> Described:
-    """Morgan and atom-pair counts, and descriptors on a logarithmic scale; about 1 ms a molecule.
+def describe(smiles: Sequence[str], fingerprints: int = len(BITS)) -> Described:
+    """Fingerprints, and descriptors on a logarithmic scale; about 1 ms a molecule.
 
+    The first fingerprint counts substructures (Morgan) and atom pairs by element, the second
+    substructures by the role of their atoms (donor, acceptor, aromatic, halogen, basic, acidic).
     What RDKit cannot read has no bits, and zeros.
+
+    Args:
+        smiles: Molecules.
+        fingerprints: How many of them, the first first.
     """
     from rdkit import rdBase
-    from rdkit.Chem import rdFingerprintGenerator as generators
 
-    options: dict[str, Any] = {"fpSize": FINGERPRINT, "countSimulation": True}
-    kinds = (
-        generators.GetMorganGenerator(radius=2, **options),
-        generators.GetAtomPairGenerator(maxDistance=PAIR_DISTANCE, **options),
-    )
     values = np.zeros((len(smiles), WIDTH))
-    bits, offset = [np.zeros(0, dtype=np.int32)], [0]
+    counted = _generators()[:fingerprints]
+    found: list[list[np.ndarray]] = [[] for _ in counted]  # a molecule an array
     with rdBase.BlockLogs():
         for row, text in enumerate(smiles):
             molecule = parsed(text)
-            count = 0
-            if molecule is not None and molecule.GetNumAtoms():
+            readable = molecule is not None and molecule.GetNumAtoms() > 0
+            if readable:
                 values[row] = _numbers(molecule)
-                for place, kind in enumerate(kinds):
-                    found = np.array(kind.GetFingerprint(molecule).GetOnBits(), dtype=np.int32)
-                    bits.append(found + place * FINGERPRINT)
-                    count += len(found)
-            offset.append(offset[-1] + count)
-    indices = np.concatenate(bits)
+            for kinds, rows in zip(counted, found, strict=True):
+                rows.append(_bits(kinds, molecule) if readable else np.zeros(0, dtype=np.int32))
+    matrices = (_matrix(rows, width) for rows, width in zip(found, BITS, strict=False))
+    return Described(tuple(matrices), _tamed(values))
+
+
+@cache
+def _generators() -> tuple[tuple[Any, ...], ...]:
+    """What counts each of the fingerprints, side by side."""
+    from rdkit.Chem import rdFingerprintGenerator as generators
+
+    options: dict[str, Any] = {"fpSize": FINGERPRINT, "countSimulation": True}
+    by_role = {"atomInvariantsGenerator": generators.GetMorganFeatureAtomInvGen()}
+    return (
+        (
+            generators.GetMorganGenerator(radius=2, **options),
+            generators.GetAtomPairGenerator(maxDistance=PAIR_DISTANCE, **options),
+        ),
+        (generators.GetMorganGenerator(radius=2, **options, **by_role),),
+    )
+
+
+def _bits(kinds: tuple[Any, ...], molecule: Any) -> np.ndarray:
+    parts = [np.array(kind.GetFingerprint(molecule).GetOnBits(), dtype=np.int32) for kind in kinds]
+    return np.concatenate([part + k * FINGERPRINT for k, part in enumerate(parts)])
+
+
+def _matrix(rows: list[np.ndarray], width: int) -> csr_matrix:
+    """One row for each array of the places of its ones."""
+    indices = np.concatenate([np.zeros(0, dtype=np.int32), *rows])
+    offset = np.cumsum([0, *map(len, rows)])
     ones = np.ones(len(indices), dtype=np.float32)
-    shape = (len(smiles), BITS)
-    return Described(csr_matrix((ones, indices, np.array(offset)), shape=shape), _tamed(values))
+    return csr_matrix((ones, indices, offset), shape=(len(rows), width))
 
 
 def _numbers(molecule: Any) -> list[Any]:

@@ -4,7 +4,7 @@ r"""Kernel regression on fingerprints and descriptors of molecules, blended with
     \hat y = (1 - w) \, \hat y_{network} + w \, \hat y_{kernel}, \qquad
     \hat y_{kernel}(m) = \mu + \sum_n \alpha_n \, k(m, m_n)
 
-The kernel is a mixture of the Tanimoto similarity of count fingerprints and a Gaussian of
+The kernel is a mixture of the mean Tanimoto similarity of count fingerprints and a Gaussian of
 descriptors. Mixture and noise are those of the lowest leave-one-out error on training molecules;
 :math:`w` is the one of the lowest squared error on the validation rows, from 0 to 1, so that what
 does not help is not used.
@@ -32,8 +32,10 @@ FILE = "stack.safetensors"
 MOST = 8000  # training molecules that are compared with; others are left out, by lot
 CHOOSING = 1200  # of them, on which mixture and noise are chosen
 MIXTURES = (0.0, 0.25, 0.5, 0.75, 1.0)  # share of the Tanimoto similarity
-NOISES = (0.01, 0.03, 0.1, 0.3, 1.0)
+NOISES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 NEGLIGIBLE = 0.02  # weight below which predicting twice is not worth it
+# Names of the arrays of each fingerprint; models without the second have the first alone.
+_STORED = (("offset", "bits"), ("role_offset", "role_bits"))
 _ROWS = 512  # of a kernel at a time
 _FARTHEST = 5.0  # standard deviations, within which descriptors are held
 
@@ -56,11 +58,13 @@ class Stack:
         """Probabilities or values of molecules, ``[molecules, outputs]``."""
         parts = [np.zeros((0, len(self.mean)))]
         for first in range(0, len(smiles), _ROWS):
-            parts.append(self._predicted(describe(smiles[first : first + _ROWS])))
+            some = smiles[first : first + _ROWS]
+            parts.append(self._predicted(describe(some, len(self.known.fingerprints))))
         return np.concatenate(parts)
 
     def _predicted(self, new: Described) -> np.ndarray:
-        standard = Described(new.bits, _standardised(new.values, self.center, self.scale))
+        values = _standardised(new.values, self.center, self.scale)
+        standard = Described(new.fingerprints, values)
         found = self.mean + kernel(standard, self.known, self.mixture) @ self.alpha
         found = found.clip(*self.bounds)
         return found / found.sum(axis=1, keepdims=True) if self.single_label else found
@@ -72,8 +76,11 @@ class Stack:
     def save(self, folder: Path) -> None:
         """Write everything into a folder; no pickle."""
         arrays = {
-            "offset": self.known.bits.indptr.astype(np.int64),
-            "bits": self.known.bits.indices.astype(np.int64),
+            **{
+                name: getattr(one, part).astype(np.int64)
+                for one, names in zip(self.known.fingerprints, _STORED, strict=False)
+                for name, part in zip(names, ("indptr", "indices"), strict=True)
+            },
             "values": self.known.values,
             "center": self.center,
             "scale": self.scale,
@@ -91,20 +98,22 @@ def load_stack(folder: Path, task: Task) -> Stack:
     path = inside(folder, FILE)
     arrays = {name: tensor.numpy() for name, tensor in read_tensors(path).items()}
     try:
-        offset, bits, values = (arrays[name] for name in ("offset", "bits", "values"))
+        values = arrays["values"]
         rows, out = len(values), task.width
+        stored = [names for names in _STORED if names == _STORED[0] or names[0] in arrays]
+        fingerprints = [(arrays[offset], arrays[bits]) for offset, bits in stored]
         shapes = {
-            **{"offset": (rows + 1,), "bits": (len(bits),), "values": (rows, WIDTH)},
+            **{"values": (rows, WIDTH)},
             **{"center": (WIDTH,), "scale": (WIDTH,), "alpha": (rows, out)},
             **{"mean": (out,), "bounds": (2, out), "shares": (2,)},
         }
         whole = (
             all(arrays[name].shape == shape for name, shape in shapes.items())
             and all(np.isfinite(array).all() for array in arrays.values())
-            and offset.dtype == bits.dtype == np.int64
-            and (np.diff(offset) >= 0).all()
-            and (offset[0], offset[-1]) == (0, len(bits))
-            and bool(((bits >= 0) & (bits < BITS)).all())
+            and all(
+                _is_pattern(offset, bits, rows, width)
+                for (offset, bits), width in zip(fingerprints, BITS, strict=False)
+            )
             and bool((arrays["scale"] > 0).all())
         )
     except (KeyError, TypeError, IndexError):
@@ -113,12 +122,26 @@ def load_stack(folder: Path, task: Task) -> Stack:
         raise EdgewiseError(
             f"{path} does not fit model.json; copy the folder again, or train again"
         )
-    ones = np.ones(len(bits), dtype=np.float32)
-    known = Described(csr_matrix((ones, bits, offset), shape=(rows, BITS)), values)
+    matrices = (
+        csr_matrix((np.ones(len(bits), dtype=np.float32), bits, offset), shape=(rows, width))
+        for (offset, bits), width in zip(fingerprints, BITS, strict=False)
+    )
+    known = Described(tuple(matrices), values)
     mixture, weight = arrays["shares"].tolist()
     return Stack(
         *(known, arrays["center"], arrays["scale"], mixture, arrays["alpha"], arrays["mean"]),
         *(arrays["bounds"], task.single_label, weight),
+    )
+
+
+def _is_pattern(offset: np.ndarray, bits: np.ndarray, rows: int, width: int) -> bool:
+    """Whether these are the rows of a sparse matrix."""
+    return bool(
+        offset.dtype == bits.dtype == np.int64
+        and (offset.shape, bits.ndim) == ((rows + 1,), 1)
+        and (np.diff(offset) >= 0).all()
+        and (offset[0], offset[-1]) == (0, len(bits))
+        and ((bits >= 0) & (bits < width)).all()
     )
 
 
@@ -164,17 +187,19 @@ def blending_weight(truth: np.ndarray, first: np.ndarray, second: np.ndarray) ->
 
 
 def kernel(left: Described, right: Described, mixture: float) -> np.ndarray:
-    """``[left, right]``: Tanimoto similarity and Gaussian of descriptors in their shares."""
+    """``[left, right]``: mean Tanimoto similarity and Gaussian of descriptors in their shares."""
     total = np.empty((len(left), len(right)), dtype=np.float32)
-    counts = [np.asarray(one.bits.sum(axis=1)).ravel() for one in (left, right)]
+    pairs = list(zip(left.fingerprints, right.fingerprints, strict=True))
+    counts = [[np.asarray(one.sum(axis=1)).ravel() for one in pair] for pair in pairs]
     squares = [np.square(one.values).sum(axis=1) for one in (left, right)]
     for first in range(0, len(left), _ROWS):
         rows = slice(first, first + _ROWS)
         part = np.zeros_like(total[rows])
         if mixture > 0:
-            common = (left.bits[rows] @ right.bits.T).toarray()
-            either = counts[0][rows, None] + counts[1] - common
-            part += mixture * common / np.maximum(either, 1)
+            for (mine, other), (ones, others) in zip(pairs, counts, strict=True):
+                common = (mine[rows] @ other.T).toarray()
+                either = ones[rows, None] + others - common
+                part += mixture / len(pairs) * common / np.maximum(either, 1)
         if mixture < 1:
             apart = squares[0][rows, None] + squares[1]
             apart -= 2 * left.values[rows] @ right.values.T
@@ -189,7 +214,7 @@ def fit(smiles: Sequence[str], truth: np.ndarray, single_label: bool = False) ->
     center = described.values.mean(axis=0)
     scale = described.values.std(axis=0)
     scale = np.where(scale > 1e-6, scale, 1).astype(np.float32)
-    known = Described(described.bits, _standardised(described.values, center, scale))
+    known = Described(described.fingerprints, _standardised(described.values, center, scale))
     mean = np.array([_mean(column) for column in truth.T])
     filled = np.where(np.isnan(truth), mean, truth)
     bounds = np.stack([filled.min(axis=0), filled.max(axis=0)])
