@@ -45,7 +45,7 @@ def test_every_printed_cell_is_planned():
     assert len(TABLE_2) == 18 * 6
     assert len(TABLE_3) == 4 * 6
     planned = plan(["cora", "citeseer", "pubmed", "tox21", "lipo", "freesolv"])
-    assert len(set(planned)) == len(planned) == 18 * 6 * 2 * 20 + 4 * 3 * 5
+    assert len(set(planned)) == len(planned) == 18 * 6 * 2 * 20 + 4 * 3 * 2 * 5
     cells = {(e.row, e.dataset, e.split) for e in planned if e.table == 2}
     assert cells == set(TABLE_2)
 
@@ -176,6 +176,8 @@ def test_tables_put_the_paper_beside_what_is_known(tmp_path):
     gains = comparisons(results, "fixed", ["cora"])
     assert gains.rows[2][:2] == ("EGNN(C) over GCN", "none")
     assert gains.rows[2][2].startswith("+23.0 [")
+    fixed = table_3(results, protocol="fixed")
+    assert (fixed.name, fixed.title) == ("table-3-fixed", "Table 3 on one fixed split")
     assert table_3(results).csv().splitlines()[3].startswith("EGNN(C),none (0.82),none (0.82)")
 
 

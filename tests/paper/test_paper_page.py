@@ -128,7 +128,7 @@ def test_what_is_known_is_drawn_and_what_is_not_is_said(written):
     assert "Rule <Learning>" in page.words
     assert "PubMed is left out: it is unavailable; put it <there>." in page.words
     runs = len(plan(*PLANS[name]))
-    assert f"runs {runs:,} of 4,380" in page.words
+    assert f"runs {runs:,} of 4,440" in page.words
     ablation, agreement, _ = FIGURES[name]
     assert ("nothing to compare" in page.words) == (ablation == 0)
     assert ("No cell of Table 2 or 3" in page.words) == (name == "nothing")
@@ -216,7 +216,7 @@ def test_the_scatter_holds_every_cell_that_was_run(tmp_path):
 
 
 def test_the_short_tables_hold_baselines_and_full_models(tmp_path):
-    results = known(tmp_path, ["citeseer", "lipo"], (), 1, ["fixed"])
+    results = known(tmp_path, ["citeseer", "lipo"], (), 1)
     nodes, molecules = main_tables(results)
     assert [row[0] for row in nodes.rows] == ["GCN", "GAT", "EGNN(C)", "EGNN(A)"]
     assert nodes.header[1:] == ("CiteSeer sparse", "CiteSeer dense")

@@ -17,7 +17,7 @@ def reproduce(
         int | None, typer.Option(help="runs of a cell (20; molecules 5)", min=0)
     ] = None,
     protocol: Annotated[
-        Names, typer.Option(help="Table 2: fixed or random splits, may be repeated (both)")
+        Names, typer.Option(help="fixed or random splits, may be repeated (both)")
     ] = None,
     split: Annotated[Names, typer.Option(help="Table 2: sparse or dense (both)")] = None,
     jobs: Annotated[int | None, typer.Option(help="processes (one a core)", min=1)] = None,

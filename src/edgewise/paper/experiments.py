@@ -104,8 +104,7 @@ def plan(
     for dataset in dict.fromkeys(datasets):
         chosen = [row for row in known_rows[dataset] if not rows or row in rows]
         kinds = [s for s in SPLITS if s in splits] if dataset in CITATION else ["molecules"]
-        # The paper splits molecules anew for each run, as MoleculeNet does.
-        ways = [p for p in PROTOCOLS if p in protocols] if dataset in CITATION else ["random"]
+        ways = [p for p in PROTOCOLS if p in protocols]
         experiments += [
             Experiment(dataset, split, protocol, row, run)
             for run in range(RUNS[dataset] if runs is None else runs)

@@ -25,8 +25,11 @@ def all_tables(results: ResultStore, sizes: Mapping[str, Size]) -> list[PaperTab
                 table_2(results, protocol, datasets),
                 comparisons(results, protocol, datasets),
             ]
-    molecules = _known(results, MOLECULES, "random")
-    return [*tables, table_3(results, molecules)] if molecules else tables
+    for protocol in reversed(PROTOCOLS):  # as we read the paper first
+        molecules = _known(results, MOLECULES, protocol)
+        if molecules:
+            tables.append(table_3(results, molecules, protocol))
+    return tables
 
 
 def main_tables(results: ResultStore) -> list[PaperTable]:

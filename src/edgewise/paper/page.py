@@ -57,8 +57,8 @@ def _heading(results: ResultStore) -> Heading:
         subtitle=_PAPER,
         scores=[runs, *(_reached(results, protocol) for protocol in PROTOCOLS)],
         note=f"Table 2 has two protocols, {ways}, with up to {RUNS['cora']} runs for each cell. "
-        f"Table 3 has another random split for each of up to {RUNS['tox21']} runs. Networks have "
-        "the settings of the preset paper, but for Weave, which has its own.",
+        f"Table 3 has both, too, with up to {RUNS['tox21']} runs. Networks have the settings "
+        "of the preset paper, but for Weave, which has its own.",
     )
 
 
