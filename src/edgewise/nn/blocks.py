@@ -14,6 +14,7 @@ from edgewise.nn.batch_norm import BatchNorm
 from edgewise.nn.edge_state import EdgeState
 from edgewise.nn.layers.base import mapped
 from edgewise.nn.layers.layer import Layer
+from edgewise.nn.linear import Linear
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"elu": elu, "relu": relu, "gelu": gelu}
 
@@ -56,7 +57,7 @@ class Block(nn.Module):
         self.layer, self.activation, self.dropout = layer, activation, dropout
         self.residual = residual
         width = layer.out_width
-        self.root = nn.Linear(root_width, width, bias=False) if root_width else None
+        self.root = Linear(root_width, width, bias=False) if root_width else None
         self.norm = NORMS[norm](width)
         updates_edges = layer.has_edge_state and not last
         self.edge_norm = NORMS[norm](layer.edge_width) if updates_edges else None
@@ -65,10 +66,10 @@ class Block(nn.Module):
             before = NORMS[norm](width)
             self.feed_forward = nn.Sequential(
                 *([] if before is None else [before]),
-                nn.Linear(width, feed_forward * width),
+                Linear(width, feed_forward * width),
                 nn.ReLU(),
                 nn.Dropout(dropout),
-                nn.Linear(feed_forward * width, width),
+                Linear(feed_forward * width, width),
                 nn.Dropout(dropout),
             )
 

@@ -23,6 +23,7 @@ from edgewise.nn.edge_state import EdgeState
 from edgewise.nn.in_blocks import Parts, computed_in_blocks
 from edgewise.nn.layers.base import check_type
 from edgewise.nn.layers.layer import LayerShape
+from edgewise.nn.linear import Linear
 from edgewise.nn.readouts import NodeReadout, Readout
 
 # The rows of the paper's Table 2. GCN and GAT are the framework's simplest settings.
@@ -102,17 +103,17 @@ class ChannelNetwork(Network):
         self.settings, self.direction = s, direction or direction_of(s)
         self.edge_channels = edge_channels
         width = edge_channels * (3 if self.direction in TRIPLED else 1)
-        self.encoder = nn.Linear(in_channels, s.hidden) if s.encoder == "linear" else None
+        self.encoder = Linear(in_channels, s.hidden) if s.encoder == "linear" else None
         in_channels = s.hidden if self.encoder is not None else in_channels
-        self.incident: nn.Linear | None = None
+        self.incident: Linear | None = None
         if s.incident:
             if self.encoder is None:
                 raise EdgewiseError("incident = true adds to encoded nodes; set encoder = linear")
-            self.incident = nn.Linear(width, s.hidden, bias=False)
+            self.incident = Linear(width, s.hidden, bias=False)
         layer_class = LAYERS[s.layer]
-        self.edge_encoder: nn.Linear | None = None
+        self.edge_encoder: Linear | None = None
         if layer_class.has_edge_state:
-            self.edge_encoder = nn.Linear(width, s.gates)
+            self.edge_encoder = Linear(width, s.gates)
             width = s.gates
         self.blocks = nn.ModuleList()
         is_head = s.head == "layer"
@@ -289,14 +290,14 @@ def _head(settings: ModelSettings, width: int, out_channels: int) -> nn.Module |
     if settings.head == "layer":
         return None
     if settings.head == "linear":
-        return nn.Linear(width, out_channels)
+        return Linear(width, out_channels)
     norm = NORMS[settings.norm](width)
     return nn.Sequential(
         *([] if norm is None else [norm]),
-        nn.Linear(width, width),
+        Linear(width, width),
         nn.ReLU(),
         nn.Dropout(settings.dropout),
-        nn.Linear(width, out_channels),
+        Linear(width, out_channels),
     )
 
 

@@ -13,6 +13,7 @@ from edgewise.graphs.batch import Batch
 from edgewise.graphs.queries import EdgeQueries, QueriesInBlocks
 from edgewise.kernels.pooling import attention_pool, mean_of, pool
 from edgewise.nn.blocks import ACTIVATIONS
+from edgewise.nn.linear import Linear
 from edgewise.nn.node_states import NodeStates, Take
 
 # Computes some nodes, which are ascending, and hands over some of them at a time.
@@ -58,7 +59,7 @@ class AttentionPooling(nn.Module):
 
     def __init__(self, nodes: int) -> None:
         super().__init__()
-        self.score = nn.Linear(nodes, 1, bias=False)  # a bias would not change a softmax
+        self.score = Linear(nodes, 1, bias=False)  # a bias would not change a softmax
 
     def forward(self, x: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
         return attention_pool(x, self.score(x), graph, num_graphs)
@@ -133,7 +134,7 @@ class EdgeReadout(nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, *, directed: bool = True) -> None:
         super().__init__()
-        self.own = nn.Linear(in_channels, out_channels)
+        self.own = Linear(in_channels, out_channels)
         self.directed = directed
 
     def connect(self, nodes: int) -> int:

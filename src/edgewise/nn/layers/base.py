@@ -6,13 +6,13 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.graphs.batch import Edges
 from edgewise.graphs.channels import add_self_loops
 from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.graphs.sampled_edges import SampledLayer
+from edgewise.kernels.dense import linear
 from edgewise.nn.layers.layer import Layer
 from edgewise.nn.normalization import NORMALIZATIONS
 from edgewise.nn.operators import Operator, SampledFactors, SparseOperator, cut, without_lone_loops

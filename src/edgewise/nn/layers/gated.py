@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
@@ -14,6 +13,7 @@ from edgewise.graphs.batch import Edges
 from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.graphs.sampled_edges import SampledLayer
 from edgewise.kernels.colours import Level
+from edgewise.kernels.dense import linear
 from edgewise.kernels.gated import NORMALIZATIONS, gated_sum, sampled_sum
 from edgewise.kernels.gated_colours import GatedColours
 from edgewise.kernels.gated_pieces import gates
