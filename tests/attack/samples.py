@@ -64,6 +64,8 @@ def write_samples(folder):
         for table, text in (("nodes", nodes), ("edges", edges)):
             (folder / name / f"{table}.{ending}").write_text(text.replace(",", mark), "utf-8")
     ew.import_graph(folder / "graph", folder / "store", target="label")
+    edges = {"predict": "edges", "target": "kind"}
+    ew.import_graph(folder / "graph", folder / "edge-store", **edges)
     lines = [f'm{i},{s},{len(s)}.5,{i % 2},"a, b"' for i, s in enumerate(SMILES * 2)]
     (folder / "molecules.csv").write_text("name,smiles,logp,ring,note\n" + "\n".join(lines) + "\n")
     columns = {"smiles": SMILES * 2, "logp": [len(s) + 0.5 for s in SMILES * 2]}
@@ -234,6 +236,11 @@ def targets(folder):
             Target(f"store/{name}", folder / "store" / name, whole, text=name == MANIFEST)
             for whole in (partial(_opened, folder / "store"),)
             for name in (MANIFEST, "x.npy", "out_start.npy", "target.npy", "nodes.parquet")
+        ),
+        *(
+            Target(f"edge-store/{name}", folder / "edge-store" / name, whole, text=name == MANIFEST)
+            for whole in (partial(_opened, folder / "edge-store"),)
+            for name in (MANIFEST, "row.npy", "edge_index.npy", "pair_start.npy", "edges.parquet")
         ),
         *(
             Target(f"tu/{name}", folder / "tu" / f"T_{name}.txt", partial(_opened, folder / "tu"))

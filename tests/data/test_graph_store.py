@@ -9,7 +9,8 @@ import pytest
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.manifest import MANIFEST
-from edgewise.data.graph_store import ARRAYS, NODES, is_store, open_store, write_store
+from edgewise.data.graph_store import ARRAYS, NODES, open_store, write_store
+from edgewise.data.stores import is_any_store
 from edgewise.graphs.array_graph import Adjacency, ArrayGraph
 
 
@@ -99,7 +100,7 @@ def test_a_file_of_another_size_is_refused(store, name, damage):
     changed = {"cut": data[:-1], "longer": data + b"\n0", "empty": b""}
     if damage != "missing":
         path.write_bytes(changed[damage])
-    assert is_store(store)
+    assert is_any_store(store)
     with pytest.raises(EdgewiseError, match=r"damaged .*import the tables again"):
         open_store(store)
 
@@ -146,8 +147,8 @@ def test_a_link_to_a_file_elsewhere_is_refused(store, tmp_path):
 
 
 def test_folders_of_other_kinds_are_no_stores(tmp_path):
-    assert not is_store(tmp_path)
+    assert not is_any_store(tmp_path)
     (tmp_path / MANIFEST).write_text("{}")
-    assert not is_store(tmp_path)
+    assert not is_any_store(tmp_path)
     with pytest.raises(EdgewiseError, match="format is missing"):
         open_store(tmp_path)

@@ -339,7 +339,7 @@ def test_words_are_found_by_name():
     assert WordIndex(words([*names, "ab"])).repeated == 7
 
 
-def _import_and_stop(tables, out, phase, reached):
+def _import_and_stop(tables, out, phase, reached, said=None):
     """Import up to a phase, say so, and wait to be killed."""
 
     def progress(what, *_):
@@ -347,7 +347,7 @@ def _import_and_stop(tables, out, phase, reached):
             reached.send(what)
             time.sleep(600)
 
-    ew.import_graph(tables, out, target="y", progress=progress)
+    ew.import_graph(tables, out, progress=progress, **(said or {"target": "y"}))
 
 
 @pytest.mark.slow

@@ -68,12 +68,14 @@ SETTINGS: dict[str, "Field[Any]"] = {
 PART_OF: dict[str, str] = {
     one.name: part for part, settings in PARTS.items() for one in fields(settings)
 }
-# Those of an import: how columns are read, and the split from whose rows they are learnt.
+# Those of an import: what is predicted, how columns are read, and the split from whose rows they
+# are learnt.
 IMPORT_SETTINGS = frozenset(
     {"task", "target", "id_column", "source_column", "destination_column", "edges", "text"}
     | {"categories", "numbers", "ignore", "fit_on", "missing", "unknown", "duplicates"}
     | {"encoding", "decimal", "missing_values"}
     | {"split", "split_column", "stratify", "split_seed", "seed"}
+    | {"predict", "directed", "time_column", "label_columns", "ports"}
 )
 # Names of version 0.1 that still work, with a notice.
 RENAMED = {"target_column": "destination_column"}

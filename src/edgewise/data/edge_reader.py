@@ -1,5 +1,6 @@
 """Read tables whose edges are the rows: parallel edges stay apart, nodes need no table."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.schema import read_json
+from edgewise.core.schema import mismatch, read_json
 from edgewise.data import columns
 from edgewise.data.columns import Column
 from edgewise.data.graph_reader import (
@@ -23,6 +24,7 @@ from edgewise.data.graph_reader import (
 )
 from edgewise.data.tables import Table, table_from_columns
 from edgewise.data.times import read_times
+from edgewise.graphs.edge_lookup import EdgeLookup
 from edgewise.graphs.graph import Graph, MultiGraph
 from edgewise.graphs.incident import port_numbers
 
@@ -43,6 +45,7 @@ class ReadEdges:
     times: np.ndarray | None
     shown: Tensor | None  # columns that are known together with the label, [edges, channels]
     notes: TableNotes
+    lookup: EdgeLookup | None = None  # where edges are found, if that is known already
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,10 @@ class EdgeReader:
     directed: bool
     shown: tuple[Column, ...] = ()
 
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        return (*self.tables.channel_names, *(("port",) * self.ports))
+
     def read(self, nodes: Table | None, edges: Table) -> ReadEdges:
         """Read tables with the same columns; those that are predicted may be absent."""
         tables = self.tables
@@ -80,18 +87,16 @@ class EdgeReader:
         edge_index = torch.from_numpy(np.ascontiguousarray(pairs.T))
         times = read_times(edges, self.time)[rows] if self.time else None
         value = [columns.encoded(tables.channels, edges)[rows]]
-        names = tables.channel_names
         if self.ports:
             when = None if times is None else torch.from_numpy(times)
             port = port_numbers(edge_index, len(nodes), directed=self.directed, time=when)
-            value.append(port.float().log1p().unsqueeze(1).numpy())
-            names = (*names, "port")
+            value.append(port_channel(port).numpy())
         graph = MultiGraph(
             x=torch.from_numpy(columns.encoded(tables.features, nodes)),
             edge_index=edge_index,
             edge_attr=torch.from_numpy(np.hstack(value)),
             node_ids=tuple(ids.to_pylist()),
-            channel_names=names,
+            channel_names=self.channel_names,
         )
         unseen = {
             column.name: count
@@ -103,14 +108,17 @@ class EdgeReader:
         return ReadEdges(graph, torch.from_numpy(rows), times, self._shown(edges, rows), notes)
 
     def _shown(self, edges: Table, rows: np.ndarray) -> Tensor | None:
+        return torch.from_numpy(self.encode_shown(edges)[rows]) if self.shown else None
+
+    def encode_shown(self, edges: Table) -> np.ndarray:
         """What is shown with labels; nothing of a column that new data do not have."""
         parts = [
-            column.encode(edges)[rows].astype(np.float32)
+            column.encode(edges).astype(np.float32)
             if column.name in edges.columns
-            else np.zeros((len(rows), len(column.outputs)), dtype=np.float32)
+            else np.zeros((len(edges), len(column.outputs)), dtype=np.float32)
             for column in self.shown
         ]
-        return torch.from_numpy(np.hstack(parts)) if parts else None
+        return np.hstack(parts)
 
     def to_json(self) -> dict[str, Any]:
         own = {k: v for k, v in vars(self).items() if isinstance(v, str | bool)}
@@ -118,15 +126,28 @@ class EdgeReader:
         return {"format": _FORMAT, **own, "tables": self.tables.to_json(), "shown": shown}
 
 
+def port_channel(port: Tensor) -> Tensor:
+    """Numbers among parallel edges as a channel, ``[edges, 1]``."""
+    return port.float().log1p().unsqueeze(1)
+
+
+def edge_reader_from_json(content: Mapping[str, Any]) -> EdgeReader:
+    """What :meth:`EdgeReader.to_json` gave; ValueError, KeyError or TypeError if it is not."""
+    fault = mismatch(dict(content), _SHAPE)
+    if fault:
+        raise ValueError(fault)
+    fields = dict(content)
+    if fields.pop("format") != _FORMAT:
+        raise ValueError("another format")
+    tables = graph_reader_from_json(fields.pop("tables"))
+    shown = tuple(columns.from_json(column) for column in fields.pop("shown"))
+    return EdgeReader(replace(tables, labels=None), **fields, shown=shown)
+
+
 def load_edge_reader(path: Path) -> EdgeReader:
     """Read what :meth:`EdgeReader.to_json` gave."""
     try:
-        content = read_json(path, _SHAPE)
-        if content.pop("format") != _FORMAT:
-            raise ValueError("another format")
-        tables = graph_reader_from_json(content.pop("tables"))
-        shown = tuple(columns.from_json(column) for column in content.pop("shown"))
-        return EdgeReader(replace(tables, labels=None), **content, shown=shown)
+        return edge_reader_from_json(read_json(path, _SHAPE))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise EdgewiseError(
             f"{path} is not a saved reader of edges ({error}); train again"

@@ -9,7 +9,7 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.data.array_files import ArrayFile
 from edgewise.data.external_sort import ExternalSort
 from edgewise.data.graph_reader import repeated_edge
-from edgewise.data.graph_store import array_writer
+from edgewise.data.store_files import array_writer
 
 _MOST_NODES = 3_000_000_000  # whose square fits into 64 bits
 _MERGE = {"sum": np.add, "max": np.maximum}
@@ -75,7 +75,7 @@ class EdgeSorter:
         number = np.int32 if self._nodes < 2**31 else np.int64
         place = np.int32 if len(self._sort) < 2**31 else np.int64
         again = ExternalSort(self._scratch, "again", {"edge": (place, 0)})
-        leaving = _Counts(self._nodes)
+        leaving = StartsOfNodes(self._nodes)
         edges = 0
         with (
             array_writer(folder, "target", number) as targets,
@@ -91,7 +91,7 @@ class EdgeSorter:
                 )
                 edges += len(key)
                 show(len(key))
-        entering = _Counts(self._nodes)
+        entering = StartsOfNodes(self._nodes)
         with (
             array_writer(folder, "source", number) as sources,
             array_writer(folder, "in_edge", place) as numbers,
@@ -138,7 +138,7 @@ class EdgeSorter:
             raise repeated_edge(again, earlier, self.merged)
 
 
-class _Counts:
+class StartsOfNodes:
     """How many edges each node has, of edges that come in the order of the nodes."""
 
     def __init__(self, nodes: int) -> None:

@@ -4,9 +4,6 @@ Types, shapes and sizes are checked whenever a store is opened; the numbers them
 :meth:`GraphStore.verify`, which reads all of them.
 """
 
-import hashlib
-import json
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,17 +13,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from torch import Tensor
 
-from edgewise import __version__
-from edgewise.core.errors import EdgewiseError
-from edgewise.core.files import building, inside
-from edgewise.core.manifest import MANIFEST, sha256_of
-from edgewise.core.schema import read_json
-from edgewise.data.array_files import SHAPE, ArrayFile, ArrayWriter
-from edgewise.data.arrow_columns import read_parquet
+from edgewise.core.files import building
+from edgewise.core.manifest import MANIFEST
+from edgewise.data.array_files import SHAPE, ArrayFile
 from edgewise.data.graph_reader import GraphReader, TableNotes, graph_reader_from_json
-from edgewise.data.tables import Table, make_table, open_binary
+from edgewise.data.store_files import (
+    TableWriter,
+    as_tensor,
+    check_sizes,
+    counts_up_to,
+    damaged,
+    is_below,
+    opened_arrays,
+    read_manifest,
+    read_rows,
+    verify_files,
+    write_manifest,
+    written,
+)
+from edgewise.data.tables import Table
 from edgewise.graphs.array_graph import Adjacency, ArrayGraph
 from edgewise.graphs.graph import Graph
 
@@ -34,16 +40,19 @@ FORMAT = "edgewise graph store 1"
 NODES = "nodes.parquet"
 _ADJACENCY = ("out_start", "target", "in_start", "source", "in_edge")
 ARRAYS = ("x", *_ADJACENCY, "edge_attr")
-_ROWS = 2**16  # of an array that are written at a time
-_CURE = "copy the folder again, or import the tables again"
+_TABLES = {"nodes": NODES}
 _WORDS = ("id_column", "split_column", "decimal", "learnt_rows", "learnt_by")
 _LISTS = ("targets", "features", "channels", "categories", "missing_values", "sources")
+NOTES_SHAPE = {
+    **dict.fromkeys(("dropped_edges", "merged_edges", "unlabelled"), int),
+    "unseen": {str: int},
+}
 _INFO_SHAPE = {
     **dict.fromkeys(_WORDS, str),
     **{name: [str] for name in _LISTS},
     "reader": (None, {str: object}),
     "split": {str: (str, bool, int)},
-    "notes": {"dropped_edges": int, "merged_edges": int, "unseen": {str: int}, "unlabelled": int},
+    "notes": NOTES_SHAPE,
 }
 _MANIFEST_SHAPE = {
     **dict.fromkeys(("format", "edgewise", "checksum"), str),
@@ -116,19 +125,28 @@ class GraphStore:
     files: Mapping[str, ArrayFile]
     nodes_sha256: str
 
+    unit = "node"  # what its rows are
+
+    def __str__(self) -> str:
+        graph = self.graph
+        return (
+            f"{graph.num_nodes:,} nodes with {graph.num_features} features, {graph.num_edges:,} "
+            f"edges with {graph.num_channels} channels"
+        )
+
+    @property
+    def implied(self) -> Mapping[str, Any]:
+        """Settings that follow from the import."""
+        undirected = self.info.reader is not None and not self.info.reader.directed
+        return {**self.info.split, **({"directed": False} if undirected else {})}
+
     @cached_property
     def nodes(self) -> Table:
         """The names, targets and subsets of the nodes; read when first asked for."""
         path, info = self.folder / NODES, self.info
-        with open_binary(path) as stream:
-            columns = read_parquet(stream, str(path))
         read_as: dict[str, Any] = {"decimal": info.decimal, "missing_values": info.missing_values}
-        table = make_table(str(path), columns, None, **read_as)
+        table = read_rows(path, self.graph.num_nodes, of="nodes", **read_as)
         table.require(info.id_column, *info.targets, *filter(None, (info.split_column,)))
-        if len(table) != self.graph.num_nodes:
-            raise EdgewiseError(
-                f"{path} has {len(table):,} rows for {self.graph.num_nodes:,} nodes; {_CURE}"
-            )
         return table
 
     @cached_property
@@ -143,10 +161,10 @@ class GraphStore:
         """
         edges, nodes = self.graph.adjacency, self.graph.num_nodes
         lists = ((edges.out_start, edges.target), (edges.in_start, edges.source))
-        right = all(_counts_up_to(start, edges.num_edges) for start, _ in lists)
-        right = right and all(_is_below(numbers, nodes) for _, numbers in lists)
-        if not right or not _is_below(edges.in_edge, edges.num_edges):
-            raise _damaged(self.folder, "an edge joins nodes that there are not")
+        right = all(counts_up_to(start, edges.num_edges) for start, _ in lists)
+        right = right and all(is_below(numbers, nodes) for _, numbers in lists)
+        if not right or not is_below(edges.in_edge, edges.num_edges):
+            raise damaged(self.folder, "an edge joins nodes that there are not")
         return self.graph
 
     def whole(self) -> Graph:
@@ -157,35 +175,16 @@ class GraphStore:
         edge_index[0] = np.repeat(np.arange(graph.num_nodes), np.diff(adjacency.out_start))
         edge_index[1] = adjacency.target
         return Graph.unchecked(
-            x=_as_tensor(graph.x),
+            x=as_tensor(graph.x),
             edge_index=torch.from_numpy(edge_index),
-            edge_attr=_as_tensor(graph.edge_attr),
+            edge_attr=as_tensor(graph.edge_attr),
             node_ids=self.node_names,
             channel_names=info.channels,
         )
 
     def verify(self) -> None:
         """Read every file once, and refuse one that is not as it was written."""
-        for name, file in self.files.items():
-            if not file.is_in(_array_path(self.folder, name)):
-                raise _damaged(_array_path(self.folder, name), "its checksum differs")
-        if sha256_of(self.folder / NODES) != self.nodes_sha256:
-            raise _damaged(self.folder / NODES, "its checksum differs")
-
-
-def _counts_up_to(start: np.ndarray, last: int) -> bool:
-    return bool(start[0] == 0 and start[-1] == last and not (np.diff(start) < 0).any())
-
-
-def _is_below(numbers: np.ndarray, limit: int) -> bool:
-    return not len(numbers) or bool(numbers.min() >= 0 and numbers.max() < limit)
-
-
-def is_store(folder: str | Path) -> bool:
-    """Whether a folder is a graph store, perhaps a damaged one; runs have no arrays."""
-    folder = Path(folder)
-    arrays = any(_array_path(folder, name).exists() for name in ARRAYS)
-    return arrays and ((folder / MANIFEST).exists() or (folder / NODES).exists())
+        verify_files(self.folder, self.files, [(NODES, self.nodes_sha256)])
 
 
 def open_store(folder: str | Path) -> GraphStore:
@@ -195,23 +194,15 @@ def open_store(folder: str | Path) -> GraphStore:
         folder: What ``edgewise import`` or :func:`write_store` wrote.
     """
     folder = Path(folder)
-    content = _read_manifest(folder)
+    content = read_manifest(folder, {FORMAT: _MANIFEST_SHAPE})
     try:
         info = StoreInfo.from_json(content["graph"])
         files = {name: ArrayFile.from_json(content["arrays"][name]) for name in ARRAYS}
         _check_shapes(files, info)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(folder / MANIFEST, str(error)) from error
-    arrays = {}
-    for name, file in files.items():
-        try:
-            arrays[name] = file.open(_array_path(folder, name))
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise _damaged(_array_path(folder, name), str(reason)) from error
-    nodes = inside(folder, NODES)
-    if not nodes.is_file() or nodes.stat().st_size != content["nodes"]["bytes"]:
-        raise _damaged(nodes, "it is missing, or of another size")
+        raise damaged(folder / MANIFEST, str(error)) from error
+    arrays = opened_arrays(folder, files)
+    check_sizes(folder, content, _TABLES)
     adjacency = Adjacency(**{name: arrays[name] for name in _ADJACENCY})
     graph = ArrayGraph(arrays["x"], adjacency, arrays["edge_attr"])
     return GraphStore(folder, graph, info, content["checksum"], files, content["nodes"]["sha256"])
@@ -242,97 +233,16 @@ def write_store(
         )
     arrays = {"x": graph.x, "edge_attr": graph.edge_attr, **vars(graph.adjacency)}
     with building(folder) as place:
-        files = {name: _written(place, name, arrays[name]) for name in ARRAYS}
-        with NodeWriter(place) as writer:
+        files = {name: written(place, name, arrays[name]) for name in ARRAYS}
+        with TableWriter(place, NODES) as writer:
             writer.append(pa.table(columns))
         write_store_manifest(place, files, info)
     return open_store(folder)
 
 
-class NodeWriter:
-    """Writes the table of the nodes, some rows at a time; there must be some."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / NODES
-        self._writer: Any = None
-
-    def append(self, rows: pa.Table) -> None:
-        from pyarrow import parquet
-
-        if self._writer is None:
-            self._writer = parquet.ParquetWriter(self._path, rows.schema)
-        self._writer.write_table(rows)
-
-    def __enter__(self) -> "NodeWriter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-
 def write_store_manifest(folder: Path, files: Mapping[str, ArrayFile], info: StoreInfo) -> None:
     """Write the manifest, which makes a store of a folder of arrays."""
-    nodes = folder / NODES
-    content = {
-        "format": FORMAT,
-        "edgewise": __version__,
-        "arrays": {name: file.to_json() for name, file in files.items()},
-        "nodes": {"sha256": sha256_of(nodes), "bytes": nodes.stat().st_size},
-        "graph": info.to_json(),
-    }
-    content["checksum"] = _checksum(content)
-    (folder / MANIFEST).write_text(json.dumps(content, indent=1), encoding="utf-8")
-
-
-def array_writer(folder: Path, name: str, dtype: Any, *, width: int | None = None) -> ArrayWriter:
-    """A writer of one of the arrays of a store."""
-    return ArrayWriter(_array_path(folder, name), dtype, width=width)
-
-
-def checksum_of_rows(rows: np.ndarray) -> str:
-    """What tells one choice of rows from another: SHA-256 of their numbers in rising order."""
-    return hashlib.sha256(np.sort(rows).astype("<i8").tobytes()).hexdigest()
-
-
-def _as_tensor(array: np.ndarray) -> Tensor:
-    """A tensor of numbers that stay in their file, and must not be changed."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(array)
-
-
-def _written(folder: Path, name: str, array: np.ndarray) -> ArrayFile:
-    width = None if array.ndim == 1 else array.shape[1]
-    with array_writer(folder, name, array.dtype, width=width) as writer:
-        for start in range(0, len(array), _ROWS):
-            writer.append(array[start : start + _ROWS])
-    return writer.file
-
-
-def _array_path(folder: Path, name: str) -> Path:
-    return inside(folder, f"{name}.npy")
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = inside(folder, MANIFEST)
-    try:
-        content: dict[str, Any] = read_json(path, {"format": str})
-        if content["format"] != FORMAT:
-            raise EdgewiseError(
-                f"its format is {content['format']!r}, and this version reads {FORMAT!r}"
-            )
-        if content.get("checksum") != _checksum(content):
-            raise EdgewiseError("its checksum differs")
-        content = read_json(path, _MANIFEST_SHAPE)
-    except (OSError, ValueError) as error:
-        raise _damaged(path, getattr(error, "strerror", None) or str(error)) from error
-    return content
-
-
-def _checksum(content: Mapping[str, Any]) -> str:
-    rest = {name: value for name, value in content.items() if name != "checksum"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    write_manifest(folder, FORMAT, files, _TABLES, info.to_json())
 
 
 def _check_shapes(files: Mapping[str, ArrayFile], info: StoreInfo) -> None:
@@ -348,7 +258,3 @@ def _check_shapes(files: Mapping[str, ArrayFile], info: StoreInfo) -> None:
     for name in ("x", "edge_attr"):
         if files[name].dtype.kind != "f":
             raise ValueError(f"{name} holds no real numbers")
-
-
-def _damaged(path: Path, reason: str) -> EdgewiseError:
-    return EdgewiseError(f"{path} is damaged ({reason.rstrip('.')}); {_CURE}")

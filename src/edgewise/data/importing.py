@@ -20,13 +20,16 @@ from edgewise.data.column_kinds import WordCounts, kind_of_words
 from edgewise.data.columns import Categories, Column, Numbers, Weights
 from edgewise.data.edge_sorting import EdgeSorter
 from edgewise.data.graph_reader import GraphReader, TableNotes
-from edgewise.data.graph_store import NodeWriter, array_writer
+from edgewise.data.graph_store import NODES
 from edgewise.data.graph_tables import check_policies, learn_features, named_kinds, text_channel
 from edgewise.data.node_names import NodeNames
+from edgewise.data.store_files import TableWriter, array_writer
 from edgewise.data.table import Table
 from edgewise.data.table_parts import ROWS, TableParts
 
 Show = Callable[[str, int, int | None], None]
+# Which of some edges, from the first of so many rows on, are learnt from.
+Chosen = Callable[[int, int], np.ndarray | slice]
 
 
 @dataclass(frozen=True)
@@ -110,11 +113,14 @@ class Importer:
         """Learn how columns are read, from some nodes and the edges that touch one of them."""
         if self._reader is None:
             self._reader = self._learnt(rows)
+        self._refuse_gaps(self._reader)
+        return self._reader
+
+    def _refuse_gaps(self, reader: GraphReader) -> None:
         nodes = self.nodes.by_column()
-        for column in self._reader.features:
+        for column in reader.features:
             if isinstance(column, Numbers) and not column.fill:
                 column.refuse_gaps(nodes)
-        return self._reader
 
     def write(self, folder: Path, kept: Sequence[str]) -> tuple[dict[str, ArrayFile], TableNotes]:
         """Write the arrays and the table of nodes, in which some columns are kept."""
@@ -151,27 +157,35 @@ class Importer:
         )  # fmt: skip
 
     def _learnt(self, rows: np.ndarray | None) -> GraphReader:
+        if rows is None:
+            return self._learnt_from(None, _all_edges)
+        training = np.zeros(len(self.nodes) + 1, dtype=bool)  # -1, no such node: the last
+        training[rows] = True
+
+        def touching(first: int, count: int) -> np.ndarray:
+            source, target = self._ends[first : first + count].T
+            return training[source] | training[target]
+
+        return self._learnt_from(rows, touching)
+
+    def _learnt_from(self, rows: np.ndarray | None, edges: Chosen) -> GraphReader:
         chosen = self._choices
         named = self._named
         nodes = self.nodes.by_column()
         left_out = (chosen.id, *chosen.ignore)
         features = learn_features(nodes, named, left_out, missing=chosen.missing, rows=rows)
         self._advance("learning columns", len(self.nodes))
-        training = None
-        if rows is not None:
-            training = np.zeros(len(self.nodes) + 1, dtype=bool)  # -1, no such node: the last
-            training[rows] = True
         left_out = (chosen.source, chosen.target, *chosen.ignore)
         names = [name for name in self.edges.columns if name not in left_out]
-        channels = [self._learn_channel(name, named.get(name, ""), training) for name in names]
+        channels = [self._learn_channel(name, named.get(name, ""), edges) for name in names]
         self._advance("learning columns", len(self.edges))
         reader = self._unlearnt()
         return GraphReader(**{**vars(reader), "features": features, "channels": tuple(channels)})
 
-    def _learn_channel(self, name: str, kind: str, training: np.ndarray | None) -> Column:
+    def _learn_channel(self, name: str, kind: str, chosen: Chosen) -> Column:
         """What :func:`edgewise.data.graph_tables.learn_channel` gives, some rows at a time."""
         if kind in ("", "numbers"):
-            weights = self._learn_weights(name, training, strict=kind == "numbers")
+            weights = self._learn_weights(name, chosen, strict=kind == "numbers")
             if weights is not None:
                 return weights
         counts = WordCounts()
@@ -179,15 +193,13 @@ class Importer:
         for first, table in self.edges.stretches([name]):
             counts.add(table, name, first)
             codes, words = table.categories(name)
-            codes = codes[self._chosen(first, len(codes), training)]
+            codes = codes[chosen(first, len(codes))]
             present.update(words[code] for code in np.unique(codes).tolist() if code >= 0)
         if (kind or kind_of_words(counts, self.edges.by_column(), name)) == "text":
             raise text_channel(self.edges.path, name)
         return Categories(name, tuple(sorted(present)))
 
-    def _learn_weights(
-        self, name: str, training: np.ndarray | None, *, strict: bool
-    ) -> Weights | None:
+    def _learn_weights(self, name: str, chosen: Chosen, *, strict: bool) -> Weights | None:
         """None: some cell is no number; ``strict`` refuses it."""
         largest, signed = 0.0, False
         for first, table in self.edges.stretches([name]):
@@ -197,17 +209,10 @@ class Importer:
                     table.numbers(name)
                 return None
             value = np.nan_to_num(value)
-            chosen = value[self._chosen(first, len(value), training)]
-            largest = max(largest, float(np.abs(chosen).max(initial=0.0)))
+            learnt_from = value[chosen(first, len(value))]
+            largest = max(largest, float(np.abs(learnt_from).max(initial=0.0)))
             signed = signed or bool((value < 0).any())
         return Weights(name, largest or 1.0, signed)
-
-    def _chosen(self, first: int, rows: int, training: np.ndarray | None) -> np.ndarray | slice:
-        """Which rows are learnt from: all, or those that touch a training node."""
-        if training is None:
-            return slice(None)
-        source, target = self._ends[first : first + rows].T
-        return training[source] | training[target]
 
     def _write_nodes(
         self, folder: Path, reader: GraphReader, kept: Sequence[str], unseen: Counter[str]
@@ -216,14 +221,14 @@ class Importer:
         self.nodes.require(*names)
         with (
             array_writer(folder, "x", np.float32, width=len(reader.feature_names)) as x,
-            NodeWriter(folder) as rows,
+            TableWriter(folder, NODES) as rows,
         ):
             for _, table in self.nodes.stretches(names, apart=(reader.id,)):
                 x.append(columns.encoded(reader.features, table))
-                _count_unseen(unseen, reader.features, table)
+                count_unseen(unseen, reader.features, table)
                 ids: Any = table.stored[reader.id]
                 ids = ids if pa.types.is_integer(ids.type) else table.trimmed(reader.id)
-                others = {name: _plain(table.stored[name]) for name in kept}
+                others = {name: plain_cells(table.stored[name]) for name in kept}
                 rows.append(pa.table({reader.id: ids, **others}))
                 self._advance("encoding nodes", len(table))
         return x.file
@@ -239,7 +244,7 @@ class Importer:
             return
         self.edges.require(*names)
         for first, table in self.edges.stretches(names):
-            _count_unseen(unseen, reader.channels, table)
+            count_unseen(unseen, reader.channels, table)
             yield first, columns.encoded(reader.channels, table)
 
     def _advance(self, what: str, rows: int) -> None:
@@ -247,12 +252,16 @@ class Importer:
         self._show(what, min(self._done, self._all), self._all)
 
 
-def _count_unseen(unseen: Counter[str], encoders: Sequence[Column], table: Table) -> None:
+def _all_edges(first: int, count: int) -> slice:
+    return slice(None)
+
+
+def count_unseen(unseen: Counter[str], encoders: Sequence[Column], table: Table) -> None:
     for column in encoders:
         unseen[column.name] += column.unseen(table)
 
 
-def _plain(cells: Any) -> pa.ChunkedArray:
+def plain_cells(cells: Any) -> pa.ChunkedArray:
     """Cells without a dictionary of their words."""
     kind = cells.type
     return cells.cast(kind.value_type) if pa.types.is_dictionary(kind) else cells

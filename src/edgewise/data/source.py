@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.settings import unit_named
+from edgewise.data.edge_store import EdgeStore
 from edgewise.data.graph_rows import GraphRows, GraphStretch
 from edgewise.data.graph_store import GraphStore
 from edgewise.data.store import open_files
@@ -39,11 +40,23 @@ class GraphInput:
     label: str = ""  # the name of a ready graph's labels, or the usual target of tables
     notes: tuple[str, ...] = ()
     store: GraphStore | None = None  # a graph that need not fit into memory
+    edge_store: EdgeStore | None = None  # the same with rows of edges
     ignore: tuple[str, ...] = ()  # columns that are not learnt from unless a setting names them
+
+
+def without_rows_of_edges(found: GraphInput) -> GraphInput:
+    """The same; refused where edges are kept as rows, and nothing is known of nodes."""
+    if found.edge_store is not None:
+        raise EdgewiseError(
+            f"{found.edge_store.folder} was imported with --predict edges, to predict its edges; "
+            "import the tables again without --predict"
+        )
+    return found
 
 
 def with_whole_graph(found: GraphInput) -> GraphInput:
     """The same, with all of a stored graph for those who need it at once."""
+    found = without_rows_of_edges(found)
     return found if found.store is None else replace(found, graph=found.store.whole())
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.settings import unit_named
 from edgewise.data.bitcoin import read_ratings
 from edgewise.data.catalogue import CATALOGUE
 from edgewise.data.citation import load_citation
+from edgewise.data.edge_store import EdgeStore
 from edgewise.data.graph_files import load_graph, read_folder, read_graphml
 from edgewise.data.graph_rows import GraphRows
 from edgewise.data.graph_sources import GRAPH_FORMS, GraphTablesSource, graph_folder
-from edgewise.data.graph_store import is_store, open_store
 from edgewise.data.heterophilous import UNDIRECTED, load_heterophilous
 from edgewise.data.molecule_rows import MoleculeRows
 from edgewise.data.molecule_sources import (
@@ -35,6 +36,7 @@ from edgewise.data.source import (
     Source,
     as_text,
 )
+from edgewise.data.stores import is_any_store, open_any_store
 from edgewise.data.tables import read_table
 
 
@@ -85,27 +87,33 @@ class GraphFileSource(Source):
 class StoreSource(Source):
     """A graph store."""
 
-    form, others = "store", ("link",)
+    form, others = "store", ("edge", "link")
     described = "a graph store, whose columns were read when it was imported"
     settings = DIRECTION | {"target", "split_column"}
 
     @property
     def implied(self) -> Mapping[str, Any]:  # type: ignore[override]
-        info = open_store(self.places[0]).info
-        undirected = info.reader is not None and not info.reader.directed
-        return {**info.split, **({"directed": False} if undirected else {})}
+        return open_any_store(self.places[0]).implied
+
+    def unit_for(self, predict: str) -> str:
+        # What it was imported for, unless the user says otherwise.
+        said = unit_named(predict)
+        return super().unit_for(predict) if said else open_any_store(self.places[0]).unit
 
     def checksum(self) -> str:
-        return open_store(self.places[0]).checksum
+        return open_any_store(self.places[0]).checksum
 
     def files(self) -> list[Path]:
         return sorted(Path(self.places[0]).iterdir())
 
     def verify(self) -> None:
-        open_store(self.places[0]).verify()
+        open_any_store(self.places[0]).verify()
 
     def read_graph(self, settings: DataSettings) -> GraphInput:
-        return GraphInput(store=open_store(self.places[0]))
+        store = open_any_store(self.places[0])
+        if isinstance(store, EdgeStore):
+            return GraphInput(edge_store=store)
+        return GraphInput(store=store)
 
 
 class GraphmlSource(Source):
@@ -243,7 +251,7 @@ def find_source(places: Sequence[str], unit: str = "") -> Source:
 
 def _folder_source(place: str, unit: str) -> Source:
     try:
-        if is_store(place):
+        if is_any_store(place):
             return StoreSource((place,))
         parts = _PARTS[unit](place) if unit in _PARTS else None
         return graph_folder(place) or parts or FolderSource((place,))

@@ -12,14 +12,16 @@ from torch import Tensor
 
 from edgewise.core.prefetch import prefetched
 from edgewise.graphs.batch import EVERYTHING, Batch, Share
+from edgewise.graphs.edge_lookup import EdgeLookup
 from edgewise.graphs.edge_rows import FOLDS, EdgeRows
-from edgewise.graphs.incident import grouped, means, members
+from edgewise.graphs.incident import means
 from edgewise.graphs.incident_blocks import IncidentEdges
 from edgewise.graphs.incident_hops import IncidentArrays, incident_hops
 from edgewise.graphs.queries import EdgeQueries, QueriesInBlocks
 from edgewise.graphs.sampled_edges import SampledEdges
+from edgewise.kernels.common_neighbors import NeighborLists
 from edgewise.kernels.dropout import draw_key
-from edgewise.kernels.incident_sampling import incident_sums
+from edgewise.kernels.incident_sampling import IncidentLists, incident_sums
 from edgewise.kernels.sampling import Numbering
 
 
@@ -35,9 +37,11 @@ class SampledEdgeRows(IncidentArrays, EdgeRows):
     Args:
         fan_outs: How many edges of a node are drawn in each hop, that of the last layer first; -1
             for all.
+        lookup: Where edges are found, if that is known already.
     """
 
     fan_outs: tuple[int, ...] = ()
+    lookup: EdgeLookup | None = None
 
     def steps(self, rows: int, batch_size: int) -> int:
         if self.time is None:
@@ -118,19 +122,18 @@ class SampledEdgeRows(IncidentArrays, EdgeRows):
         )
         queries = QueriesInBlocks(
             self.graph.edge_index[:, rows],
-            self._edges_beside(rows),
+            np.sum([self._found.sizes(groups) for groups in self._groups_beside(rows)], axis=0),
             lambda some: self._queried(rows[some], before, seen),
             self.device,
         )
         nothing = torch.empty(0, self.num_features, device=self.device)
         return Batch(nothing, edges, queries=queries)
 
-    def _edges_beside(self, rows: Tensor) -> Int[np.ndarray, " rows"]:
-        """How many edges join the two nodes of each row."""
-        there, back, _ = self._pairs
-        count = np.diff(self._groups_of_pairs[0])
-        sides = (there, back)[: 1 + self.directed]
-        return sum(count[side[rows].numpy()] for side in sides)
+    def _groups_beside(self, rows: Tensor) -> list[Int[np.ndarray, " rows"]]:
+        """The edges from the first to the second node of each row, and those back."""
+        source, target = self._ends[:, rows.numpy()]
+        sides = [(source, target), (target, source)]
+        return [self._found.groups(*side) for side in sides[: 1 + self.directed]]
 
     def _attr(
         self, edges: Int[np.ndarray, " some"], seen: Bool[np.ndarray, " edges"]
@@ -154,14 +157,13 @@ class SampledEdgeRows(IncidentArrays, EdgeRows):
 
     def _queried(self, rows: Tensor, before: Any, seen: np.ndarray) -> Tensor:
         """The own channels of edges to predict, and the means of the others between their ends."""
-        there, back, _ = self._pairs
         # An edge is not beside itself; a self-loop goes the other way, too.
-        sides = [(there[rows], rows), (back[rows], torch.full_like(rows, -1))]
+        left_out: list[Any] = [rows.numpy(), np.int64(-1)]
         own = self.graph.channels[rows]
         hidden = own.new_zeros(len(rows), self.num_channels - self.graph.num_channels)
         others = [
-            means(self._pair_sums(groups.numpy(), left_out.numpy(), before, seen), own.size(1))
-            for groups, left_out in sides[: 1 + self.directed]
+            means(self._pair_sums(groups, edges, before, seen), own.size(1))
+            for groups, edges in zip(self._groups_beside(rows), left_out, strict=False)
         ]
         if self.paths:
             nobody = np.int64(-1)
@@ -177,7 +179,7 @@ class SampledEdgeRows(IncidentArrays, EdgeRows):
         The label of an edge that is left out is hidden, so that its rounding is not left behind.
         """
         each, place = np.unique(groups, return_inverse=True)
-        group, edges = members(*self._groups_of_pairs, each)
+        group, edges = self._found.edges(each)
         carries = self._times[edges] < before
         parts = self._sum_parts(edges[carries], seen)
         sums = parts.new_zeros(len(each), parts.size(1))
@@ -222,7 +224,18 @@ class SampledEdgeRows(IncidentArrays, EdgeRows):
         return self._known.copy()
 
     @cached_property
-    def _groups_of_pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """The edges by the pair of nodes that they join, in CSR form."""
-        there, _, groups = self._pairs
-        return grouped(there.numpy(), groups)
+    def _found(self) -> EdgeLookup:
+        if self.lookup is not None:
+            return self.lookup
+        nodes = self.graph.num_nodes
+        return EdgeLookup.of(self._ends, self._times, nodes, directed=self.directed)
+
+    @cached_property
+    def _lists(self) -> IncidentLists:
+        return self._found.incident
+
+    @cached_property
+    def _neighbors(self) -> NeighborLists:
+        (source, target), nodes = self._ends, self.graph.num_nodes
+        there, back = self._found.groups(source, target), self._found.groups(target, source)
+        return NeighborLists.of(self._ends, there, back, nodes)

@@ -62,10 +62,11 @@ def pooled_moments(rows: float, moments: Tensor, team: Team) -> tuple[float, Ten
         return _pooled(every.numpy(), pooled.numpy()), pooled
     counts, (means, variances) = every[:, -1:], every[:, :-1].chunk(2, dim=1)
     total = counts.sum()
-    mean = (counts * means).sum(0) / total
+    some = total.clamp(min=1)  # none of them need have a row
+    mean = (counts * means).sum(0) / some
     # Around the common mean, so that nothing large is subtracted.
     squares = counts * (variances + (means - mean).square())
-    return float(total), torch.stack([mean, squares.sum(0) / total])
+    return float(total), torch.stack([mean, squares.sum(0) / some])
 
 
 class NormAndAdd(torch.autograd.Function):
@@ -164,13 +165,14 @@ def _pooled(every, pooled):  # type: ignore[no-untyped-def]
     width, total = pooled.shape[1], np.float64(0)
     for process in range(len(every)):
         total += every[process, -1]
+    some = max(total, 1)  # none of them need have a row
     for f in range(width):
         mean = squares = np.float64(0)
         for process in range(len(every)):
-            mean += every[process, -1] / total * every[process, f]
+            mean += every[process, -1] / some * every[process, f]
         for process in range(len(every)):
             apart = every[process, f] - mean
-            squares += every[process, -1] / total * (every[process, width + f] + apart * apart)
+            squares += every[process, -1] / some * (every[process, width + f] + apart * apart)
         pooled[0, f], pooled[1, f] = mean, squares
     return total
 

@@ -1,6 +1,6 @@
 """What one row of predictions is. A unit of your own is a class of this kind."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -23,9 +23,7 @@ from edgewise.data.tables import Table
 from edgewise.graphs.batch import Batches
 from edgewise.nn.network import Network
 from edgewise.tasks.base import Columns, Prediction, Task
-
-Show = Callable[[str, int, int | None], None]  # what is going on, how much is done, of how much
-Tell = Callable[[str], None]
+from edgewise.units.imported_tables import ImportedTables, Show, Tell
 
 
 @runtime_checkable
@@ -120,6 +118,13 @@ class Unit:
     encoder_file: ClassVar[str]  # where what was learnt about the columns is saved
     reference_file: ClassVar[str] = ""  # where what is kept of the training rows is saved
     encoder_files: ClassVar[tuple[str, ...]] = ()  # where there are several kinds of it
+
+    # Those of an import that are this unit's to take; without any there is no store of its rows.
+    import_settings: ClassVar[frozenset[str]] = frozenset()
+
+    def import_tables(self, tables: ImportedTables) -> None:
+        """Read tables, and write the files of a store."""
+        raise NotImplementedError
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
         """Read data, find the task, split the rows, and learn from those of training."""

@@ -10,18 +10,15 @@ import torch
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.settings import Settings
-from edgewise.data.edge_reader import EdgeReader, ReadEdges, load_edge_reader
+from edgewise.core.settings import IMPORT_SETTINGS, Settings
+from edgewise.data.edge_reader import EdgeReader, load_edge_reader
 from edgewise.data.graph_reader import TableNotes
-from edgewise.data.graph_tables import learn_channel
-from edgewise.data.sources import GraphInput, Source
+from edgewise.data.sources import Source
 from edgewise.data.splits import Split
-from edgewise.data.times import read_times
 from edgewise.graphs.edge_rows import EdgeRows, edge_name, query_width
-from edgewise.graphs.incident import port_numbers
 from edgewise.nn.network import Network
-from edgewise.tasks.base import Columns, Prediction, Task
-from edgewise.tasks.reading import find_task, guessed_target, table_truth
+from edgewise.tasks.base import Columns, Prediction
+from edgewise.tasks.reading import find_task, table_truth
 from edgewise.units.base import (
     Asked,
     Opened,
@@ -34,18 +31,18 @@ from edgewise.units.base import (
     known_rows,
     required_truth,
 )
-from edgewise.units.edge_notices import edge_columns_line, edge_row_notices
+from edgewise.units.edge_import import import_edges
+from edgewise.units.edge_inputs import read_edges, read_like
+from edgewise.units.edge_notices import edge_columns_line
 from edgewise.units.edge_problem import edge_problem, edge_rows
 from edgewise.units.edge_tables import (
-    known_ends,
-    learnt_reader,
-    node_table,
     refuse_merging,
     split_of_edges,
-    table_ends,
     time_notes,
+    without_unknown_ends,
 )
 from edgewise.units.fan_outs import refuse_undivided
+from edgewise.units.imported_tables import ImportedTables
 from edgewise.units.pair_network import pair_network
 
 
@@ -60,31 +57,27 @@ class EdgeUnit(Unit):
     not_searched = frozenset({"layer", "batch_size"})  # edge states, of a whole graph
     id_column, error_view = "row", "edges"
     encoder_file = "reader.json"
+    import_settings = IMPORT_SETTINGS
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
-        found = source.read_graph(settings.data)
-        edges = found.edges
-        if edges is None:
-            raise EdgewiseError(
-                f"{source} is {source.described}, whose edges have no columns to predict; give "
-                "tables"
-            )
         _refuse(settings)
-        names, notes = _targets(found, settings)
-        task, truth = find_task(edges, names, settings.data.task, settings.data.categories)
-        truth = _without_unknown_ends(found, settings, task, truth)
-        time = settings.split.time_column
-        times = read_times(edges, time) if time else None
-        split = known_rows(split_of_edges(settings, task, truth, edges, times), task, truth)
-        reader = _learnt_reader(found, names, settings, split)
-        read = reader.read(found.nodes, edges)
+        found = read_edges(source, settings)
+        names, notes = found.targets()
+        task, truth = find_task(found.table, names, settings.data.task, found.categories)
+        truth = without_unknown_ends(truth, task, found.unknown())
+        times, time = found.times(), settings.split.time_column
+        split = known_rows(split_of_edges(settings, task, truth, found.table, times), task, truth)
+        read, reader = found.read(names, split)
         unlabelled = len(truth) - len(task.labelled_rows(truth))
         labels = ", with labels of training edges" if settings.model.label_messages else ""
         notes += [_reading_note(read.notes, unlabelled), *time_notes(time, "edges", labels)]
-        notices = edge_row_notices(found, reader, task, truth, split, times)
+        notices = found.notices(reader, task, truth, split)
         truth, split = truth[read.rows], _of_rows(split, read.rows, len(truth))
         problem = edge_problem(read, task, truth, split, settings, reader)
-        return Opened(problem, (str(read.graph), *found.notes, *notes), notices=tuple(notices))
+        return Opened(problem, (str(read.graph), *notes), notices=tuple(notices))
+
+    def import_tables(self, tables: ImportedTables) -> None:
+        import_edges(tables)
 
     def check_divisible(self, settings: Settings) -> None:
         refuse_undivided(settings)
@@ -119,20 +112,14 @@ class EdgeUnit(Unit):
         self, model: Predicts, source: Source, tell: Tell
     ) -> tuple[EdgeRows, Tensor | EdgewiseError | None, int]:
         """Edges as the model reads them, their truth (or why not), and how many there were."""
-        found = source.read_graph(replace(model.settings.data, target=model.task.names))
-        if found.edges is None or model.encoder is None:
-            raise EdgewiseError(
-                f"the model predicts edges of tables, and cannot read {source}; give tables with "
-                "the same columns"
-            )
-        read: ReadEdges = model.encoder.read(found.nodes, found.edges)
+        read, table = read_like(model, source)
         if read.notes.changed:
             tell(str(read.notes))
-        truth = table_truth(model.task, found.edges)
+        truth = table_truth(model.task, table)
         truth = truth[read.rows] if isinstance(truth, Tensor) else truth
         shown = truth if isinstance(truth, Tensor) else model.task.unknown_truth(len(read.rows))
         data = edge_rows(read, model.task, shown, model.settings)
-        return data, truth, len(found.edges)
+        return data, truth, len(table)
 
     def described_columns(self, problem: Problem) -> list[str]:
         reader = problem.encoder
@@ -193,49 +180,11 @@ def _refuse(settings: Settings) -> None:
         )
 
 
-def _targets(found: GraphInput, settings: Settings) -> tuple[tuple[str, ...], list[str]]:
-    assert found.edges is not None
-    if settings.data.target:
-        return settings.data.target, []
-    name = found.label or guessed_target(found.edges)
-    return (name,), [f"predicting column {name!r} of the edges"]
-
-
-def _without_unknown_ends(
-    found: GraphInput, settings: Settings, task: Task, truth: Tensor
-) -> Tensor:
-    """The truth, not known of edges that are dropped because they name no node."""
-    if found.nodes is None or settings.data.unknown == "error":
-        return truth
-    dropped = torch.from_numpy((table_ends(found, settings) < 0).any(axis=1))
-    truth = truth.clone()
-    truth[dropped] = task.unknown_truth(int(dropped.sum())).to(truth.dtype)
-    return truth
-
-
 def _of_rows(split: Split, rows: Tensor, count: int) -> Split:
     """The split of a table as that of the edges that were read from it."""
     place = torch.full((count,), -1)
     place[rows] = torch.arange(len(rows))
     return Split(**{name: place[part] for name, part in split.parts().items()})
-
-
-def _learnt_reader(
-    found: GraphInput, targets: tuple[str, ...], settings: Settings, split: Split
-) -> EdgeReader:
-    edges, shown = found.edges, settings.data.label_columns
-    assert edges is not None
-    rows = None if settings.data.fit_on == "all" else split.train.numpy()
-    ends, directed = known_ends(table_ends(found, settings)), settings.model.directed
-    nodes = len(node_table(found, settings))
-    return learnt_reader(
-        found,
-        settings,
-        rows,
-        left_out=(*targets, *shown),
-        ports=settings.model.ports and bool(port_numbers(ends, nodes, directed=directed).any()),
-        shown=tuple(learn_channel(edges, name, rows) for name in shown),
-    )
 
 
 def _reading_note(notes: TableNotes, unlabelled: int) -> str:

@@ -58,6 +58,11 @@ def time_notices(
             f"the edges have times ({quoted(named)}), but the split is random, so {word} are "
             f"predicted from later ones; --time-column {named[0]} splits by time"
         ]
+    return late_notices(times, split, word)
+
+
+def late_notices(times: np.ndarray, split: Split, word: str) -> list[str]:
+    """A sentence where training rows are later than others."""
     if is_by_time(times, split):
         return []
     return [

@@ -68,7 +68,7 @@ def edge_rows(
         labels = torch.cat([labels, read.shown], dim=1)
     make: Callable[..., EdgeRows] = EdgeRows
     if settings.training.neighbors:
-        make = partial(SampledEdgeRows, fan_outs=edge_fan_outs(settings))
+        make = partial(SampledEdgeRows, fan_outs=edge_fan_outs(settings), lookup=read.lookup)
     return make(
         read.graph,
         labels=labels,

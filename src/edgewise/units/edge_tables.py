@@ -37,6 +37,19 @@ def table_ends(found: GraphInput, settings: Settings) -> np.ndarray:
     return edge_ends(found.edges, data.source_column, data.destination_column, ids)
 
 
+def without_unknown_ends(truth: Tensor, task: Task, unknown: Tensor) -> Tensor:
+    """The truth, not known of edges that are dropped because they name no node.
+
+    Args:
+        truth: Of each row of the table.
+        task: What is predicted.
+        unknown: Whether a row names a node that there is not.
+    """
+    truth = truth.clone()
+    truth[unknown] = task.unknown_truth(int(unknown.sum())).to(truth.dtype)
+    return truth
+
+
 def refuse_merging(settings: Settings, what: str) -> None:
     """Refuse settings that merge edges, where they are kept apart.
 

@@ -11,11 +11,13 @@ from torch import Tensor
 
 from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.settings import Settings
+from edgewise.core.settings import IMPORT_SETTINGS, Settings
 from edgewise.data.graph_reader import GraphReader, load_graph_reader
-from edgewise.data.graph_store import GraphStore, checksum_of_rows
+from edgewise.data.graph_store import GraphStore
+from edgewise.data.source import without_rows_of_edges
 from edgewise.data.sources import GraphInput, Source
 from edgewise.data.splits import Split
+from edgewise.data.store_files import checksum_of_rows
 from edgewise.graphs.array_graph import ArrayGraph
 from edgewise.graphs.channels import is_symmetric
 from edgewise.graphs.graph import Graph, single_precision
@@ -39,6 +41,8 @@ from edgewise.units.base import (
 )
 from edgewise.units.direction import decide_direction
 from edgewise.units.fan_outs import fan_outs, refuse_undivided
+from edgewise.units.imported_tables import ImportedTables
+from edgewise.units.node_import import import_nodes
 from edgewise.units.node_notices import (
     columns_line,
     described_columns,
@@ -46,6 +50,7 @@ from edgewise.units.node_notices import (
     table_notices,
 )
 from edgewise.units.node_tables import learnt_reader, node_split
+from edgewise.units.stored_columns import check_columns
 from edgewise.units.task_settings import refuse_task_settings
 
 
@@ -56,9 +61,13 @@ class NodeUnit(Unit):
     settings = frozenset({"head", "incident", "regime", "neighbors", "batch_size"})
     not_searched = frozenset({"batch_size"})
     encoder_file = "reader.json"
+    import_settings = IMPORT_SETTINGS - {"directed", "time_column", "label_columns", "ports"}
+
+    def import_tables(self, tables: ImportedTables) -> None:
+        import_nodes(tables)
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
-        found = source.read_graph(settings.data)
+        found = without_rows_of_edges(source.read_graph(settings.data))
         if found.store is not None:
             return self._open_store(found.store, settings)
         if found.graph is None:
@@ -159,7 +168,7 @@ class NodeUnit(Unit):
         self, model: Predicts, source: Source, tell: Tell
     ) -> tuple[WholeGraph | SampledGraph, Tensor | EdgewiseError | None]:
         """A graph as the model reads it, and its truth, the reason why not, or nothing."""
-        found = source.read_graph(model.settings.data)
+        found = without_rows_of_edges(source.read_graph(model.settings.data))
         task = model.task
         if found.store is not None:
             check_columns(model.encoder, found.store)
@@ -258,35 +267,6 @@ def node_data(
 def _stored(store: GraphStore, settings: Settings) -> Graph | ArrayGraph:
     """The graph of a store: all of it in memory, unless neighbours are sampled."""
     return store.mapped() if settings.training.neighbors else store.whole()
-
-
-def check_columns(encoder: GraphReader | None, store: GraphStore) -> None:
-    """Refuse a store whose numbers mean something else than those a model was trained on."""
-    reader = store.info.reader
-    if (encoder is None) != (reader is None):
-        differ = "one of them knows no columns"
-    elif encoder is None or reader is None:
-        return
-    else:
-        differ = _difference(encoder, reader)
-    if differ:
-        raise EdgewiseError(
-            f"{store.folder} was not imported as the model was trained ({differ}); import its "
-            "tables again with --like RUN"
-        )
-
-
-def _difference(learnt: GraphReader, other: GraphReader) -> str:
-    """What one reader reads in another way than the other, or nothing."""
-    for side in ("features", "channels"):
-        ours, theirs = getattr(learnt, side), getattr(other, side)
-        if [column.name for column in ours] != [column.name for column in theirs]:
-            names = [preview([column.name for column in columns]) for columns in (ours, theirs)]
-            return f"the model has the {side} {names[0]}, the store {names[1]}"
-        differing = [a.name for a, b in zip(ours, theirs, strict=True) if a != b]
-        if differing:
-            return f"scales, categories or words of the {side} {preview(differing)} differ"
-    return "" if learnt.directed == other.directed else "edges of one have a direction"
 
 
 def _rounded(found: Graph, read: Graph) -> list[str]:
