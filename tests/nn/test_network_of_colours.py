@@ -12,6 +12,7 @@ import edgewise as ew
 from edgewise.core.presets import make_settings
 from edgewise.graphs.batch import Batch
 from edgewise.kernels.backend import plain_kernels
+from edgewise.nn import colours
 from edgewise.nn.network import ChannelNetwork
 from edgewise.nn.readouts import GraphReadout
 
@@ -57,6 +58,17 @@ def outcome(model, batch):
     out = model(batch)
     loss = (out * noise(*out.shape, dtype=out.dtype)).sum()
     return out.detach(), *torch.autograd.grad(loss, list(model.parameters())), *model.buffers()
+
+
+@pytest.mark.parametrize("changes", [{}, {"residual": False, "depth": 2}, {"channels": 4}], ids=str)
+def test_a_block_at_once_has_the_bits_of_its_pieces(changes, monkeypatch):
+    batch = paths(40, torch.float32)
+    at_once = outcome(network(torch.float32, **changes), batch)
+    seen = []
+    monkeypatch.setattr(colours, "_at_once", lambda block: seen.append(block))
+    pieces = outcome(network(torch.float32, **changes), batch)
+    assert seen
+    assert all(torch.equal(one, other) for one, other in zip(at_once, pieces, strict=True))
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def _own_moments(x: Tensor, count: Tensor) -> tuple[float, Tensor]:
         return 0.0, x.new_zeros(2, x.size(1))
     x, found = x.detach().contiguous(), x.new_empty(2, x.size(1))
     with backend.running:
-        total = _moments(x.numpy(), count.numpy(), found.numpy(), lanes_of(x))
+        total = moments_of(x.numpy(), count.numpy(), found.numpy(), lanes_of(x))
     return total, found
 
 
@@ -83,9 +83,9 @@ class NormAndAdd(torch.autograd.Function):
         out, lines = torch.empty_like(x), x.new_empty(4, x.size(1))
         added = (x if before is None else before.detach().contiguous()).numpy()
         with backend.running:
-            _coefficients(rows.moments.numpy(), weight.detach().numpy(), bias.detach().numpy(),
+            coefficients(rows.moments.numpy(), weight.detach().numpy(), bias.detach().numpy(),
                           rows.eps, lines.numpy())  # fmt: skip
-            _scale_and_add(x.numpy(), lines.numpy(), added, rows.parent, before is not None,
+            scale_and_add(x.numpy(), lines.numpy(), added, rows.parent, before is not None,
                            rows.relu, out.numpy(), lanes_of(x))  # fmt: skip
         ctx.save_for_backward(x, lines)
         ctx.rows = rows
@@ -98,11 +98,11 @@ class NormAndAdd(torch.autograd.Function):
         sums, grad_x, lanes = x.new_empty(2, x.size(1)), torch.empty_like(x), lanes_of(x)
         arrays = grad.numpy(), x.numpy(), lines.numpy()
         with backend.running:
-            _gradient_sums(*arrays, rows.relu, sums.numpy(), lanes)
+            gradient_sums(*arrays, rows.relu, sums.numpy(), lanes)
         # In the form of edgewise.nn.batch_norm, which another process may compute by.
         every = rows.team.summed(sums) if rows.total else sums
         with backend.running:
-            _gradient(*arrays, rows.counts.numpy(), every.numpy(), rows.total, rows.relu,
+            gradient(*arrays, rows.counts.numpy(), every.numpy(), rows.total, rows.relu,
                       grad_x.numpy(), lanes)  # fmt: skip
         before = None
         if ctx.needs_input_grad[3]:
@@ -115,25 +115,37 @@ def norm_and_add(
     parent: Any, children: Groups | None, training: bool, team: Team,
 ) -> Tensor:  # fmt: skip
     """``before[parent] + relu(norm(x))``, or without one or the other."""
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    assert norm.num_batches_tracked is not None
     total, moments = 0.0, None
     if training:
         total, moments = pooled_moments(*_own_moments(x, count), team)
     if moments is None or total < 2:
-        total, moments = 0.0, torch.stack([norm.running_mean, norm.running_var])
+        total, moments = 0.0, running_moments(norm)
     else:
-        norm.num_batches_tracked.add_(1)
-        _learn(moments.numpy(), total, norm.momentum or 0.0, norm.running_mean.numpy(),
-               norm.running_var.numpy())  # fmt: skip
+        learnt(norm, moments, total)
     rows = _Rows(count, moments, total, parent, children, relu, team, norm.eps)
     out: Tensor = NormAndAdd.apply(x, norm.weight, norm.bias, before, rows)
     return out
 
 
+def running_moments(norm: torch.nn.BatchNorm1d) -> Tensor:
+    """Mean and variance as learnt so far."""
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    return torch.stack([norm.running_mean, norm.running_var])
+
+
+def learnt(norm: torch.nn.BatchNorm1d, moments: Tensor, total: float) -> None:
+    """Let what the norm remembers follow the moments of so many rows."""
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    assert norm.num_batches_tracked is not None
+    norm.num_batches_tracked.add_(1)
+    _learn(moments.numpy(), total, norm.momentum or 0.0, norm.running_mean.numpy(),
+           norm.running_var.numpy())  # fmt: skip
+
+
 @jit(parallel=True, fastmath=FAST_MATH)
-def _moments(x, count, found, lanes):  # type: ignore[no-untyped-def]
+def moments_of(x, count, found, lanes):  # type: ignore[no-untyped-def]
     width, rows = np.uint64(x.shape[1]), np.uint64(x.shape[0])
     total = np.float64(0)
     for r in range(NONE, rows):
@@ -187,7 +199,7 @@ def _learn(moments, total, momentum, running_mean, running_variance):  # type: i
 
 
 @jit()
-def _coefficients(moments, weight, bias, eps, lines):  # type: ignore[no-untyped-def]
+def coefficients(moments, weight, bias, eps, lines):  # type: ignore[no-untyped-def]
     """Mean, one over the standard deviation, scale and shift of every column."""
     for f in range(len(weight)):
         inverse = 1 / np.sqrt(moments[1, f] + eps)
@@ -197,7 +209,7 @@ def _coefficients(moments, weight, bias, eps, lines):  # type: ignore[no-untyped
 
 
 @jit(parallel=True, fastmath=FAST_MATH)
-def _scale_and_add(x, lines, before, parent, adds, relu, out, lanes):  # type: ignore[no-untyped-def]
+def scale_and_add(x, lines, before, parent, adds, relu, out, lanes):  # type: ignore[no-untyped-def]
     width = np.uint64(x.shape[1])
     for row in prange(len(x)):
         r = np.uint64(row)
@@ -215,7 +227,7 @@ def _scale_and_add(x, lines, before, parent, adds, relu, out, lanes):  # type: i
 
 
 @jit(parallel=True, fastmath=FAST_MATH)
-def _gradient_sums(grad, x, lines, relu, sums, lanes):  # type: ignore[no-untyped-def]
+def gradient_sums(grad, x, lines, relu, sums, lanes):  # type: ignore[no-untyped-def]
     """The gradients on weight and bias: sums over rows, behind the activation."""
     width, rows = np.uint64(x.shape[1]), np.uint64(x.shape[0])
     for number in prange(np.int64(blocks_of(width, lanes))):
@@ -241,7 +253,7 @@ def _gradient_sums(grad, x, lines, relu, sums, lanes):  # type: ignore[no-untype
 
 
 @jit(parallel=True, fastmath=FAST_MATH)
-def _gradient(grad, x, lines, count, sums, total, relu, out, lanes):  # type: ignore[no-untyped-def]
+def gradient(grad, x, lines, count, sums, total, relu, out, lanes):  # type: ignore[no-untyped-def]
     """The gradient on the rows; through the moments too, which were taken over ``total`` rows."""
     width = np.uint64(x.shape[1])
     through = np.zeros((2, x.shape[1]), x.dtype)

@@ -62,7 +62,7 @@ class Linear(torch.autograd.Function):
         x, weight = x.detach().contiguous(), weight.detach().contiguous()
         ctx.save_for_backward(x, weight)
         ctx.has_bias = bias is not None
-        return mapped(x, weight, bias)
+        return plain_linear(x, weight, bias)
 
     @staticmethod
     @once_differentiable
@@ -70,10 +70,29 @@ class Linear(torch.autograd.Function):
         (x, weight), grad = ctx.saved_tensors, grads[0].contiguous()
         on_x, on_weight, _ = ctx.needs_input_grad
         return (
-            product(grad, weight) if on_x else None,
-            turned_product(grad, x) if on_weight else None,
+            of_input(grad, weight) if on_x else None,
+            of_weight(grad, x) if on_weight else None,
             grad.sum(0) if ctx.has_bias else None,
         )
+
+
+def plain_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """A linear layer, by the faster way; no gradients are kept."""
+    x, weight = x.detach(), weight.detach()
+    if _suits(x, weight):
+        return mapped(x, weight, bias)
+    return torch.nn.functional.linear(x, weight, None if bias is None else bias.detach())
+
+
+def of_input(grad: Tensor, weight: Tensor) -> Tensor:
+    """The gradient on the input of a linear layer, by the faster way."""
+    weight = weight.detach()
+    return product(grad, weight) if _suits(grad, weight.t()) else grad @ weight
+
+
+def of_weight(grad: Tensor, x: Tensor) -> Tensor:
+    """The gradient on the weight of a linear layer, by the faster way."""
+    return turned_product(grad, x) if _suits(grad, x.t()) else grad.t() @ x
 
 
 def mapped(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -86,9 +105,7 @@ def mapped(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def product(left: Tensor, right: Tensor) -> Tensor:
-    """``left @ right``."""
-    if right.size(1) % COLUMNS:
-        return left @ right
+    """``left @ right``, whose columns fill registers."""
     out = left.new_empty(len(left), right.size(1))
     with backend.running:
         _multiply(left.numpy(), right.numpy(), out.numpy())
@@ -96,9 +113,7 @@ def product(left: Tensor, right: Tensor) -> Tensor:
 
 
 def turned_product(left: Tensor, right: Tensor) -> Tensor:
-    """``left.T @ right``."""
-    if right.size(1) % COLUMNS or not len(left):
-        return left.t() @ right
+    """``left.T @ right``, whose columns fill registers."""
     out = left.new_empty(left.size(1), right.size(1))
     with backend.running:
         _multiply_turned(left.numpy(), right.numpy(), out.numpy())

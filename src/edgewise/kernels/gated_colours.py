@@ -35,9 +35,9 @@ class GatedColours(torch.autograd.Function):
         on_edges = (nodes if term is None else term.detach().contiguous()).numpy()
         lanes = lanes_of(gate)
         with backend.running:
-            _gates(level.target, level.source, level.edge_parent, nodes.numpy(), on_edges,
+            fill_gates(level.target, level.source, level.edge_parent, nodes.numpy(), on_edges,
                    term is not None, state.numpy(), gate.numpy(), lanes)  # fmt: skip
-            _sums(*_both(level.entering), level.parent, level.source, nodes.numpy(),
+            fill_sums(*_both(level.entering), level.parent, level.source, nodes.numpy(),
                   gate.numpy(), out.numpy(), lanes)  # fmt: skip
         ctx.level = level
         ctx.set_materialize_grads(False)
@@ -55,10 +55,10 @@ class GatedColours(torch.autograd.Function):
         grad_gate, received = torch.empty_like(gate), nodes.new_empty(len(gate), width)
         grad_nodes = torch.empty_like(nodes)
         with backend.running:
-            _gradient_on_edges(*_both(level.receivers), level.source, nodes.numpy(), gate.numpy(),
+            gradient_on_edges(*_both(level.receivers), level.source, nodes.numpy(), gate.numpy(),
                                grad.numpy(), of_state, grad_state is not None, grad_gate.numpy(),
                                received.numpy(), lanes)  # fmt: skip
-            _gradient_on_nodes(*_both(level.by_target), *_both(level.by_source),
+            gradient_on_nodes(*_both(level.by_target), *_both(level.by_source),
                                *_both(level.children), gate.numpy(), received.numpy(),
                                grad.numpy(), grad_gate.numpy(), grad_nodes.numpy(),
                                lanes)  # fmt: skip
@@ -79,7 +79,7 @@ def _both(groups: Groups) -> tuple[Any, Any]:
 
 
 @jit(parallel=True, fastmath=FAST_MATH)
-def _gates(target, source, parent, nodes, term, has_term, state, gate, lanes):  # type: ignore[no-untyped-def]
+def fill_gates(target, source, parent, nodes, term, has_term, state, gate, lanes):  # type: ignore[no-untyped-def]
     channels = np.uint64(gate.shape[1])
     for edge in prange(len(target)):
         q = np.uint64(edge)
@@ -95,7 +95,7 @@ def _gates(target, source, parent, nodes, term, has_term, state, gate, lanes):  
 
 
 @jit(parallel=True, fastmath=FAST_MATH)
-def _sums(start, entering, parent, source, nodes, gate, out, lanes):  # type: ignore[no-untyped-def]
+def fill_sums(start, entering, parent, source, nodes, gate, out, lanes):  # type: ignore[no-untyped-def]
     channels, width = np.uint64(gate.shape[1]), np.uint64(out.shape[1])
     for colour in prange(len(parent)):
         c = np.uint64(colour)
@@ -116,7 +116,7 @@ def _sums(start, entering, parent, source, nodes, gate, out, lanes):  # type: ig
 
 
 @jit(parallel=True, fastmath=FAST_MATH)
-def _gradient_on_edges(  # type: ignore[no-untyped-def]
+def gradient_on_edges(  # type: ignore[no-untyped-def]
     start, receiver, source, nodes, gate, grad, grad_state, has_state, grad_gate, received, lanes
 ):
     """``received``: the sum of the gradients on all that an edge enters."""
@@ -143,7 +143,7 @@ def _gradient_on_edges(  # type: ignore[no-untyped-def]
 
 
 @jit(parallel=True, fastmath=FAST_MATH)
-def _gradient_on_nodes(  # type: ignore[no-untyped-def]
+def gradient_on_nodes(  # type: ignore[no-untyped-def]
     target_start, entering, source_start, leaving, child_start, child,
     gate, received, grad, grad_gate, grad_nodes, lanes
 ):  # fmt: skip

@@ -16,9 +16,11 @@ from torch.nn.functional import relu
 from edgewise.graphs.features import Features
 from edgewise.kernels import backend
 from edgewise.kernels.batch_norm import norm_and_add
+from edgewise.kernels.coloured_block import ColouredBlock, Plan
 from edgewise.kernels.colours import Groups, Level, Refinement, refine
 from edgewise.nn.blocks import ACTIVATIONS, BatchNorm, Block
 from edgewise.nn.edge_state import EdgeState
+from edgewise.nn.layers.gated import GatedChannelConv
 
 _NOWHERE = np.zeros(0, dtype=np.uint32)  # the parents of rows that have none
 
@@ -52,6 +54,22 @@ def through_blocks(
 
 
 def _through(block: Block, level: Level, x: Tensor, edges: Tensor) -> tuple[Tensor, Any]:
+    parts = _at_once(block)
+    if parts is not None:
+        layer, norm, between, edge_norm, wide, narrow = parts
+        adds = block.residual and x.size(1) == layer.out_width
+        adds_edges = block.residual and edges.size(1) == layer.edge_width
+        plan = Plan(level, layer.channels, norm, between, edge_norm, adds, adds_edges,
+                    block.training, norm.team)  # fmt: skip
+        of_norms = [
+            (None, None) if module is None else (module.weight, module.bias)
+            for module in (norm, between, edge_norm)
+        ]
+        return ColouredBlock.apply(
+            *(plan, x, edges, layer.weight, layer.bias, layer.edge_weight),
+            *(wide.weight, wide.bias, narrow.weight, narrow.bias),
+            *(parameter for pair in of_norms for parameter in pair),
+        )
     out, handed_on = block.layer.advance(x, EdgeState(level, edges))
     before = x if block.residual and x.size(1) == out.size(1) else None
     out = _updated(block, block.norm, out, level.node_count, before, level.parent, level.children)
@@ -63,6 +81,20 @@ def _through(block: Block, level: Level, x: Tensor, edges: Tensor) -> tuple[Tens
     before = edges if block.residual and edges.shape[1] == state.shape[1] else None
     places = level.edge_parent, level.edge_children
     return out, _updated(block, block.edge_norm, state, level.edge_count, before, *places)
+
+
+def _at_once(block: Block) -> tuple[Any, ...] | None:
+    """The layer, norms and linear layers of a block that is one step; None for other blocks."""
+    layer, modules = block.layer, block.feed_forward
+    if not isinstance(layer, GatedChannelConv) or block.activation != "relu" or modules is None:
+        return None
+    if layer.bias is None or layer.edge_weight is None or block.root is not None:
+        return None
+    between, *linears = [m for m in modules.children() if not isinstance(m, nn.Dropout | nn.ReLU)]
+    norms = [block.norm, between, block.edge_norm]
+    if not all(isinstance(norm, BatchNorm) for norm in norms if norm is not block.edge_norm):
+        return None
+    return (layer, *norms, *linears) if len(linears) == 2 else None
 
 
 def _updated(
