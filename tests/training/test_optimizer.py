@@ -7,7 +7,7 @@ import torch
 from drawn import noise
 from torch import nn
 
-from edgewise.training.optimizer import Adam
+from edgewise.training.optimizer import Adam, clip_gradients
 
 
 def network():
@@ -68,3 +68,14 @@ def test_the_state_is_named_as_torch_names_it():
         assert {k: (v.shape, v.dtype) for k, v in slots.items()} == {
             k: (v.shape, v.dtype) for k, v in expected[number].items()
         }
+
+
+@pytest.mark.parametrize("most", [0.5, 1e6])
+def test_gradients_are_clipped_to_the_bits_of_torch(most):
+    mine, theirs = network(), network()
+    for model, clip in ((mine, clip_gradients), (theirs, nn.utils.clip_grad_norm_)):
+        model[:3](noise(4, 5, seed=1, dtype=torch.float32)).square().sum().backward()
+        clip(list(model.parameters()), most)
+    pairs = zip(mine[:3].parameters(), theirs[:3].parameters(), strict=True)
+    assert all(torch.equal(one.grad, other.grad) for one, other in pairs)
+    assert mine[3].weight.grad is None

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils import clip_grad_norm_
 
 from edgewise.core.seeds import seeded
 from edgewise.core.team import ALONE, Team
@@ -15,7 +14,7 @@ from edgewise.graphs.batch import Share, computed_rows
 from edgewise.kernels.memory import reuse_freed_memory
 from edgewise.nn.batch_norm import BatchNorm
 from edgewise.nn.network import Network
-from edgewise.training.optimizer import Adam
+from edgewise.training.optimizer import Adam, clip_gradients
 from edgewise.units.base import Problem
 
 SMALLEST_BATCH = 0.25  # of the batch size, with batch normalisation
@@ -122,7 +121,7 @@ class Trainer:
         if not self.team.alone:
             loss = self._summed_gradients(loss)
         if self.settings.training.clip > 0:
-            clip_grad_norm_(self._parameters, self.settings.training.clip)
+            clip_gradients(self._parameters, self.settings.training.clip)
         self.optimizer.step()
         return loss
 
