@@ -24,6 +24,7 @@ from torch import Tensor
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.files import inside, write_atomically
 from edgewise.data.descriptors import BITS, WIDTH, Described, describe
+from edgewise.kernels.overlaps import overlaps
 from edgewise.tasks.base import Task
 from edgewise.training.weights import read_tensors
 from edgewise.units.base import Problem
@@ -197,7 +198,7 @@ def kernel(left: Described, right: Described, mixture: float) -> np.ndarray:
         part = np.zeros_like(total[rows])
         if mixture > 0:
             for (mine, other), (ones, others) in zip(pairs, counts, strict=True):
-                common = (mine[rows] @ other.T).toarray()
+                common = overlaps(mine[rows], other)
                 either = ones[rows, None] + others - common
                 part += mixture / len(pairs) * common / np.maximum(either, 1)
         if mixture < 1:

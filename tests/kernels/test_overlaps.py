@@ -1,0 +1,28 @@
+"""Ones in common, counted along the columns, equal the product of the matrices."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from edgewise.kernels.overlaps import overlaps
+
+
+def ones(rows, columns, share):
+    return (np.random.default_rng(rows).random((rows, columns)) < share).astype(np.float32)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.9])
+@pytest.mark.parametrize(("left", "right"), [(5, 30), (30, 5), (1, 1), (0, 4), (4, 0)])
+def test_overlaps_equal_the_dense_product(left, right, share):
+    left, right = ones(left, 70, share), ones(right, 70, share)
+    found = overlaps(csr_matrix(left), csr_matrix(right))
+    assert found.dtype == np.float32
+    assert np.array_equal(found, left @ right.T)
+
+
+def test_places_of_64_bits_as_in_a_saved_model_are_read():
+    whole = csr_matrix(ones(6, 20, 0.3))
+    saved = csr_matrix(
+        (whole.data, whole.indices.astype(np.int64), whole.indptr.astype(np.int64)), whole.shape
+    )
+    assert np.array_equal(overlaps(whole, saved), overlaps(whole, whole))
