@@ -29,7 +29,7 @@ from torch_geometric.nn import MessagePassing
 from edgewise.core.declarations import ModelSettings
 from edgewise.core.presets import make_settings
 from edgewise.data.chemistry import read_smiles
-from edgewise.data.featurizers import RichFeaturizer, pack
+from edgewise.data.featurizers import PropertiesFeaturizer, pack
 from edgewise.data.molecule_tables import read_named
 from edgewise.graphs.batch import Batch
 from edgewise.kernels.backend import set_num_threads
@@ -121,7 +121,7 @@ def step(run: Function, leaves: Inputs) -> Callable[[], None]:
 def batches() -> list[Batch]:
     source = read_named("lipo")
     codes = read_smiles(source.smiles)
-    featurizer = RichFeaturizer.learn(codes, np.arange(len(codes)), ModelSettings())
+    featurizer = PropertiesFeaturizer.learn(codes, np.arange(len(codes)), ModelSettings())
     molecules = pack(codes, featurizer)
     order = torch.randperm(len(molecules), generator=torch.Generator().manual_seed(0))
     return [molecules.batch(chosen) for chosen in order.split(BATCH)[:BATCHES]]

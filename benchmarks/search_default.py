@@ -44,7 +44,7 @@ RESULTS = Path(__file__).parent / "results" / "search_default.jsonl"
 SPLITS = {
     "freesolv": range(100, 105),
     "small": range(100, 105),
-    "lipo": range(100, 101),
+    "lipo": range(100, 102),
     "tox21": range(100, 101),
 }
 SMALL = 100  # training rows
@@ -64,7 +64,7 @@ QUESTIONS: dict[str, tuple[Any, ...]] = {
     "hidden": (128, 256),
     "depth": (4, 3, 6),
     "pooling": ("mean+max+sum", "mean", "sum", "max", "attention", "mean+max+sum+attention"),
-    "featurizer": ("rich", "paper"),
+    "featurizer": ("properties", "rich", "paper"),
 }
 WAYS = ("last", "best", "average", "descriptors", "last+d", "blend")
 
@@ -168,16 +168,24 @@ def jobs(
 
 def table(path: Path, planned: list[tuple[str, Any, dict[str, Any]]]) -> str:
     """The mean of each option over the splits that all options of its question have."""
+    lines = [
+        f"| data | setting | value | splits | {' | '.join(WAYS)} | CPU s |",
+        "|---|---|---|---:|" + "---:|" * (len(WAYS) + 1),
+    ]
+    return "\n".join(lines + answers_to(path, planned))
+
+
+def answers_to(
+    path: Path, planned: list[tuple[str, Any, dict[str, Any]]], note: str = ""
+) -> list[str]:
+    """The rows of the table; a note stands behind the name of the data."""
     done = stored(path)
     answers: dict[tuple[str, str], dict[Any, dict[int, dict[str, Any]]]] = {}
     for question, option, job in planned:
         for line in (line for line in done if job.items() <= line.items()):
             options = answers.setdefault((job["dataset"], question), {})
             options.setdefault(option, {})[job["s"]] = line
-    lines = [
-        f"| data | setting | value | splits | {' | '.join(WAYS)} | CPU s |",
-        "|---|---|---|---:|" + "---:|" * (len(WAYS) + 1),
-    ]
+    lines = []
     for (dataset, question), options in answers.items():
         common = set.intersection(*(set(found) for found in options.values()))
         if len(options) == 1 or not common:
@@ -188,16 +196,19 @@ def table(path: Path, planned: list[tuple[str, Any, dict[str, Any]]]) -> str:
             shown = ("" if np.isnan(mean) else f"{mean:.3f}" for mean in means)
             cost = np.mean([line["train_cpu_seconds"] for line in some])
             lines.append(
-                f"| {dataset} | {question} | {option} | {len(some)} | "
+                f"| {dataset}{note} | {question} | {option} | {len(some)} | "
                 + " | ".join(shown)
                 + f" | {cost:.0f} |"
             )
-    return "\n".join(lines)
+    return lines
 
 
 def known_table(path: Path = RESULTS) -> str:
-    """The answers of every question that was asked with the preset of today."""
-    return table(path, list(jobs(list(QUESTIONS), list(SPLITS), 5, {})))
+    """The answers of the questions asked with the preset of today, or the features before it."""
+    every = list(QUESTIONS), list(SPLITS), 5
+    now = table(path, list(jobs(*every, {})))
+    before = [job for job in jobs(*every, {"featurizer": "rich"}) if job[0] != "featurizer"]
+    return "\n".join([now, *answers_to(path, before, ", rich")])
 
 
 def main() -> None:

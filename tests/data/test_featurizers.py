@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
+from rdkit import Chem
+from rdkit.Chem import rdMolDescriptors
 
 from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.registries import FEATURIZERS
+from edgewise.data.atom_properties import NAMES, atom_properties
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.featurizers import (
     Featurizer,
     PaperFeaturizer,
+    PropertiesFeaturizer,
     RichFeaturizer,
     load_featurizer,
 )
@@ -73,6 +77,37 @@ def test_the_rich_featuriser_sees_chirality_hybridisation_and_radicals():
     assert "radical electrons 1" in atoms_of("[CH3]", "rich")[0]
 
 
+def test_the_contributions_of_atoms_sum_up_to_the_properties_of_their_molecule():
+    for smiles in (ETHANOL, BENZOATE, ACETYLENE, "CC(=O)Nc1ccc(Cl)cc1", "C[N+](C)(C)C", "O"):
+        found = dict(zip(NAMES, atom_properties([smiles]).T.astype(float), strict=True))
+        molecule = Chem.MolFromSmiles(smiles)
+        log_p, refractivity = rdMolDescriptors.CalcCrippenDescriptors(molecule, includeHs=False)
+        assert found["logP contribution"].sum() == pytest.approx(log_p, abs=1e-4)
+        total = found["refractivity contribution"].sum() / 0.2
+        assert total == pytest.approx(refractivity, abs=1e-3)
+        assert found["polar surface"].sum() / 0.05 == pytest.approx(
+            rdMolDescriptors.CalcTPSA(molecule)
+        )
+
+
+def test_atoms_have_the_roles_that_chemists_give_them():
+    names = [atoms_of(s, "properties") for s in ("NCCCl", "CC(=O)O", "c1ccc2ccccc2c1")]
+    amine, acid, naphthalene = names
+    assert {"donor", "acceptor", "basic"} <= amine[0]
+    assert {"acidic"} <= acid[1] | acid[2] | acid[3]
+    assert all("in ring of 6" in atom for atom in naphthalene)
+    assert sum("in several rings" in atom for atom in naphthalene) == 2
+
+
+def test_properties_follow_those_of_the_rich_featuriser():
+    codes = read_smiles([ETHANOL, BENZOATE])
+    rich, both = RichFeaturizer(()), PropertiesFeaturizer(())
+    atoms = both.atoms(codes)
+    assert atoms.shape == (len(codes.atoms), len(both.atom_names))
+    assert (atoms[:, : len(rich.atom_names)] == rich.atoms(codes)).all()
+    assert (atoms[:, len(rich.atom_names) :] == atom_properties([ETHANOL, BENZOATE])).all()
+
+
 def test_the_rich_featuriser_sees_the_two_sides_of_a_double_bond():
     rich = RichFeaturizer(())
     assert "stereo E" in bonds_of("F/C=C/F", rich)[1]
@@ -129,7 +164,7 @@ def test_a_file_that_is_no_featuriser_is_a_sentence(tmp_path, content):
 def test_unusual_molecules_are_molecules(smiles, atoms, bonds):
     codes = read_smiles([smiles])
     assert (len(codes.atoms), len(codes.bonds), codes.invalid) == (atoms, bonds, ())
-    for kind in ("paper", "rich"):
+    for kind in ("paper", "rich", "properties"):
         featurizer = learnt(codes, [0], kind=kind)
         assert np.isfinite(featurizer.atoms(codes)).all()
         assert featurizer.bonds(codes).min(initial=0) >= 0

@@ -156,7 +156,7 @@ def test_no_validation_part_is_refused(source, tmp_path):
 
 
 @pytest.mark.slow
-def test_molecules_are_searched_with_both_featurizers(tmp_path):
+def test_molecules_are_searched_with_several_featurizers(tmp_path):
     smiles = ("CCO", "CCN", "CCCl", "c1ccccc1", "CC(=O)O", "CCCC", "C1CCCCC1", "c1ccncc1", "CC#N")
     rows = [f"{s},{len(s) + 0.1 * i}" for i, s in enumerate(smiles * 2)]
     (tmp_path / "molecules.csv").write_text("\n".join(["smiles,size", *rows]) + "\n")
@@ -164,7 +164,7 @@ def test_molecules_are_searched_with_both_featurizers(tmp_path):
     fixed = {"layer": "conv", "epochs": 3, "split": "0.6,0.2,0.2"}
     base = make_settings("graph", implied=source.implied, **fixed)
     tuned = tune(source, GRAPH, base, fixed, tmp_path / "out", trials=6)
-    assert {trial.settings["featurizer"] for trial in tuned.trials} == {"paper", "rich"}
+    assert len({trial.settings["featurizer"] for trial in tuned.trials}) > 1
     assert "weighted" not in tuned.names  # values have no classes
     values = [trial.value for trial in tuned.ranking]
     assert values == sorted(values)  # of an error the lowest is best

@@ -62,7 +62,7 @@ _DEEP_NETWORK: dict[str, Any] = {
     "feed_forward": 2,
     "pooling": "mean+max+sum",
     "head": "mlp",
-    "featurizer": "rich",
+    "featurizer": "properties",
     "descriptors": "auto",  # where the graphs are molecules
     "optimizer": "adamw",
     "learning_rate": 0.001,

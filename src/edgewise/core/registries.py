@@ -40,6 +40,7 @@ FEATURIZERS: Registry[Any] = Registry(
     {
         "paper": "edgewise.data.featurizers:PaperFeaturizer",
         "rich": "edgewise.data.featurizers:RichFeaturizer",
+        "properties": "edgewise.data.featurizers:PropertiesFeaturizer",
     },
     known_as="kind",
 )

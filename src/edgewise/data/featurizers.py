@@ -15,6 +15,7 @@ from edgewise.core.errors import EdgewiseError, NotRegistered
 from edgewise.core.files import write_atomically
 from edgewise.core.registries import FEATURIZERS
 from edgewise.core.schema import mismatch, read_json
+from edgewise.data.atom_properties import NAMES, atom_properties
 from edgewise.data.chemistry import ATOM_CODES, BOND_CODES, BOND_ORDERS, MoleculeCodes
 from edgewise.graphs.graph_set import GraphSet
 
@@ -189,6 +190,19 @@ class RichFeaturizer(PaperFeaturizer):
             ("other order", order < 0),
             *_one_hot("stereo", stereo, _STEREO),
         ]
+
+
+class PropertiesFeaturizer(RichFeaturizer):
+    """As rich, and what an atom contributes to logP, refractivity and polar surface; its roles."""
+
+    kind = "properties"
+
+    @property
+    def atom_names(self) -> tuple[str, ...]:
+        return (*super().atom_names, *NAMES)
+
+    def atoms(self, codes: MoleculeCodes) -> np.ndarray:
+        return np.concatenate([super().atoms(codes), atom_properties(codes.smiles)], axis=1)
 
 
 def load_featurizer(path: str | Path) -> Featurizer:

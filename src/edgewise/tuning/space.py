@@ -74,6 +74,6 @@ SPACE = (
     Searched("weight_decay", Range(1e-6, 1e-2, log=True)),
     Searched("weighted", (False, True)),
     Searched("pooling", POOLINGS),
-    Searched("featurizer", ("paper", "rich")),
+    Searched("featurizer", ("paper", "rich", "properties")),
     Searched("batch_size", (16, 32, 64, 128)),
 )
