@@ -52,20 +52,24 @@ class HubByHub(torch.autograd.Function):
 
         pooling = Side(second, target_factor), sources
         gathering = Side(link, balanced), Side(first, target_factor)
-        if any(ctx.needs_input_grad) and not ctx.needs_input_grad[1]:
+        learnt = any(ctx.needs_input_grad)
+        if learnt and not ctx.needs_input_grad[1]:
             pooled, above_pooled = hubs.split_product(h, *pooling, sources_are_inputs=False)
             out, above_out = hubs.split_product(pooled, *gathering, sources_are_inputs=True)
             ctx.gathered = above_pooled, out, above_out
         else:
             pooled = hubs.product(h, *pooling, sources_are_inputs=False)
             out = hubs.product(pooled, *gathering, sources_are_inputs=True)
+        if not learnt:
+            return out.contiguous()
 
         ctx.save_for_backward(value, h)  # torch refuses backward if they were changed in place
         ctx.hubs, ctx.links, ctx.factor, ctx.slope = hubs, (link, first, second), factor, slope
         ctx.factors = target_factor, source_factor, balanced
         ctx.sums = row_share, column_share, column_sum
         ctx.pooled, ctx.heads, ctx.kept, ctx.scale = pooled, target.size(1), kept, scale
-        return out.clone(memory_format=torch.contiguous_format)  # a view may not be changed
+        # A copy: a view may not be changed, and the backward pass needs what was gathered.
+        return out.clone(memory_format=torch.contiguous_format)
 
     @staticmethod
     @once_differentiable
