@@ -174,13 +174,10 @@ def predicted(folder: Path) -> dict:
     return measured(work)
 
 
-def commanded(folder: Path, *words: str) -> dict:
+def commanded(*words: str) -> dict:
     """What a command took, and how much memory."""
     import resource
 
-    from edgewise.data.graph_store import open_store
-
-    edges = open_store(folder / "graph").graph.num_edges
     wall, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     most = {"RssAnon": 0, "VmHWM": 0}
     process = subprocess.Popen([sys.executable, "-m", "edgewise", *words], stdout=sys.stderr)
@@ -193,7 +190,6 @@ def commanded(folder: Path, *words: str) -> dict:
         raise SystemExit(f"edgewise {' '.join(words)} ended with code {process.returncode}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
-        "edges": edges,
         "seconds": round(time.perf_counter() - wall, 1),
         "CPU seconds": round(used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime, 2),
         "GiB": round(most["RssAnon"] / GIB, 2),
@@ -201,18 +197,24 @@ def commanded(folder: Path, *words: str) -> dict:
     }
 
 
+def of_graph(folder: Path) -> dict:
+    from edgewise.data.graph_store import open_store
+
+    return {"edges": open_store(folder / "graph").graph.num_edges}
+
+
 def train_command(folder: Path) -> dict:
     shutil.rmtree(folder / "run", ignore_errors=True)
     given = {"neighbors": "10,5", "batch-size": BATCH, "hidden": 32, "split": "sparse", "epochs": 4}
     flags = [str(word) for name, value in given.items() for word in (f"--{name}", value)]
-    return commanded(
-        folder, "train", str(folder / "graph"), *flags, "--out", str(folder / "run"), "--quiet"
+    return of_graph(folder) | commanded(
+        "train", str(folder / "graph"), *flags, "--out", str(folder / "run"), "--quiet"
     )
 
 
 def predict_command(folder: Path) -> dict:
     run, out = str(folder / "run"), str(folder / "predictions.parquet")
-    return commanded(folder, "predict", run, str(folder / "graph"), "--out", out)
+    return of_graph(folder) | commanded("predict", run, str(folder / "graph"), "--out", out)
 
 
 PHASES = {

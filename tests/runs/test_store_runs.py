@@ -82,7 +82,12 @@ def test_a_run_does_not_go_on_with_another_store(trained, tmp_path):
         runs.resume(run.folder)
 
 
-def test_links_of_a_store_are_learnt(trained, tmp_path):
-    small = {"hidden": 4, "epochs": 1, "patience": 1}
+@pytest.mark.parametrize("sampled", [{}, {"neighbors": "3", "batch_size": 32}])
+def test_links_of_a_store_are_learnt_and_scored(sampled, trained, tmp_path):
+    small = {"hidden": 4, "epochs": 1, "patience": 1, **sampled}
     run = runs.train(trained[1], tmp_path / "links", predict="links", **small)
     assert run.metrics["test"]["rows"] > 0
+    (tmp_path / "pairs.csv").write_text("source,target\nn0,n4\nn1,n3\n")
+    out = tmp_path / "scores.csv"
+    runs.predict(run.folder, [str(trained[1])], out, pairs=tmp_path / "pairs.csv")
+    assert len(out.read_text().splitlines()) == 3

@@ -1,6 +1,6 @@
 """One graph whose edges are the rows. A batch says which edges carry messages to which others."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -11,6 +11,7 @@ from torch import Tensor
 from edgewise.graphs.batch import EVERYTHING, Batch, Edges, Share
 from edgewise.graphs.graph import Graph
 from edgewise.graphs.incident import Messages, means, pair_groups, sums_width
+from edgewise.graphs.pair_names import PairNames
 from edgewise.graphs.queries import EdgeQueries
 from edgewise.graphs.two_paths import GroupSums, path_means, path_width
 from edgewise.kernels.common_neighbors import NeighborLists
@@ -92,16 +93,10 @@ class EdgeRows:
         """The two nodes of each row."""
         return self.graph.edge_index
 
-    @cached_property
-    def ends(self) -> tuple[list[str], list[str]]:
-        """The names of the two nodes of each edge."""
-        names = self.graph.node_ids or tuple(map(str, range(self.graph.num_nodes)))
-        source, target = self.graph.edge_index.tolist()
-        return [names[i] for i in source], [names[i] for i in target]
-
-    @cached_property
-    def ids(self) -> Sequence[str]:
-        return [edge_name(*pair) for pair in zip(*self.ends, strict=True)]
+    @property
+    def ids(self) -> PairNames:
+        """The name of each row."""
+        return PairNames(self.pairs, self.graph.node_ids)
 
     def steps(self, rows: int, batch_size: int) -> int:
         if self.time is not None:
@@ -251,8 +246,3 @@ class EdgeRows:
         there, back, _ = self._pairs
         ends, back = self.graph.edge_index.numpy(), back if self.directed else there
         return NeighborLists.of(ends, there.numpy(), back.numpy(), self.graph.num_nodes)
-
-
-def edge_name(source: str, target: str) -> str:
-    """``alice -> bob``."""
-    return f"{source} -> {target}"

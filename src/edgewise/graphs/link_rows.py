@@ -1,6 +1,6 @@
 """One graph whose pairs of nodes are the rows: is there an edge between them, and of which type?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from edgewise.graphs.batch import EVERYTHING, Batch, Edges, Share
-from edgewise.graphs.edge_rows import FOLDS, edge_name
+from edgewise.graphs.edge_rows import FOLDS
 from edgewise.graphs.graph import Graph
 from edgewise.graphs.negatives import NegativeSampler
+from edgewise.graphs.pair_names import PairNames
 from edgewise.graphs.queries import EdgeQueries
 
 
@@ -98,16 +99,10 @@ class LinkRows:
     def num_channels(self) -> int:
         return self.graph.num_channels
 
-    @cached_property
-    def ends(self) -> tuple[list[str], list[str]]:
-        """The names of the two nodes of each row."""
-        names = self.graph.node_ids or tuple(map(str, range(self.graph.num_nodes)))
-        source, target = self.pairs.tolist()
-        return [names[i] for i in source], [names[i] for i in target]
-
-    @cached_property
-    def ids(self) -> Sequence[str]:
-        return [edge_name(*pair) for pair in zip(*self.ends, strict=True)]
+    @property
+    def ids(self) -> PairNames:
+        """The name of each row."""
+        return PairNames(self.pairs, self.graph.node_ids)
 
     @cached_property
     def sampler(self) -> NegativeSampler:

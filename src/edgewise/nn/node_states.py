@@ -43,6 +43,32 @@ class NodeStates:
         self._rows = np.empty((0, 0))
 
 
+class Results:
+    """Rows that are computed some at a time, put where they belong at once.
+
+    Small results that are kept between the large arrays of blocks would leave gaps in memory.
+
+    Args:
+        rows: How many there will be.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._count, self._filled = rows, 0
+        self._rows: Tensor | None = None
+
+    def append(self, some: Float[Tensor, "some width"]) -> None:
+        if self._rows is None:
+            self._rows = some.new_empty(self._count, *some.shape[1:])
+        self._rows[self._filled : self._filled + len(some)] = some
+        self._filled += len(some)
+
+    @property
+    def rows(self) -> Float[Tensor, "rows width"]:
+        """All of them."""
+        assert self._rows is not None
+        return self._rows
+
+
 def _array(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
     """In memory if it fits, else in a file that is gone when nobody reads it."""
     if shape[0] * shape[1] * dtype.itemsize <= IN_MEMORY * memory_limit():

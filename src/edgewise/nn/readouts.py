@@ -14,7 +14,7 @@ from edgewise.graphs.queries import EdgeQueries, QueriesInBlocks
 from edgewise.kernels.pooling import attention_pool, mean_of, pool
 from edgewise.nn.blocks import ACTIVATIONS
 from edgewise.nn.linear import Linear
-from edgewise.nn.node_states import NodeStates, Take
+from edgewise.nn.node_states import NodeStates, Results, Take
 
 # Computes some nodes, which are ascending, and hands over some of them at a time.
 Compute = Callable[[Tensor, Take], None]
@@ -48,10 +48,9 @@ class NodeReadout(nn.Module):
         """
         assert batch.rows is not None
         wanted, place = batch.rows.unique(return_inverse=True)
-        every, parts = batch.with_rows(None), []
-        compute(wanted, lambda _, x: parts.append(read_out(x, every)))
-        found = torch.cat(parts)
-        return found[place.to(found.device)]
+        every, found = batch.with_rows(None), Results(len(wanted))
+        compute(wanted, lambda _, x: found.append(read_out(x, every)))
+        return found.rows[place.to(found.rows.device)]
 
 
 class AttentionPooling(nn.Module):
@@ -158,12 +157,12 @@ class EdgeReadout(nn.Module):
         assert isinstance(queries, QueriesInBlocks)
         states = NodeStates(batch.edges.num_nodes, queries.device)
         compute(queries.edge_index.unique(), states.put)
-        parts = []
+        found = Results(queries.edge_index.size(1))
         for some in queries.parts():
             nodes, place = some.edge_index.unique(return_inverse=True)
             here = replace(batch, queries=replace(some, edge_index=place))
-            parts.append(read_out(states.take(nodes.cpu().numpy()), here))
-        return torch.cat(parts)
+            found.append(read_out(states.take(nodes.cpu().numpy()), here))
+        return found.rows
 
 
 Readout = NodeReadout | EdgeReadout | GraphReadout

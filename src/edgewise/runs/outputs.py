@@ -69,12 +69,13 @@ def _write_predictions(
 ) -> None:
     """Write what is predicted of each row, with the truth beside it."""
     unit, task, truth = problem.unit, problem.task, problem.truth.numpy()
-    named = {**unit.row_columns(problem), "split": part_of_row(problem.split, len(truth))}
+    parts = part_of_row(problem.split, len(truth))
     distant = unit.distance_columns(model.reference, problem.data)
     with table_writer(run.folder / "predictions.csv") as write:
         for rows in stretches(len(truth)):
             columns = {
-                **{name: column[rows] for name, column in named.items()},
+                **unit.row_columns(problem, rows),
+                "split": parts[rows].tolist(),
                 **task.compared_columns(prediction.of_rows(rows), truth[rows]),
                 **{name: column[rows] for name, column in distant.items()},
             }
@@ -89,11 +90,11 @@ def judged(
     return metrics | coverage_metrics(task, prediction, truth, rows)
 
 
-def part_of_row(split: Split, count: int) -> list[str]:
-    subset = [""] * count
+def part_of_row(split: Split, count: int) -> np.ndarray:
+    """The subset of each row, or nothing, as objects: each word is there once."""
+    subset = np.full(count, "", dtype=object)
     for name, rows in split.parts().items():
-        for row in rows.tolist():
-            subset[row] = name
+        subset[rows.numpy()] = name
     return subset
 
 

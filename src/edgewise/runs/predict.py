@@ -10,6 +10,7 @@ from edgewise.data.tables import read_table
 from edgewise.runs.folder import check_not_own, open_run, reopen
 from edgewise.runs.new_data import model_and_data
 from edgewise.runs.table_writer import table_writer
+from edgewise.tasks.prediction import stretches
 from edgewise.training.predictor import Predictor
 from edgewise.units.base import Asked, Predicted, Show, Tell
 
@@ -86,11 +87,12 @@ def predict(
     if as_trained:
         # Which labels and edges may be seen is the split's to say.
         problem = reopen(open_run(folder).on(device), progress).problem
-        prediction = model.predict(problem.data)
-        columns = model.task.compared_columns(prediction, problem.truth.numpy())
+        prediction, truth = model.predict(problem.data), problem.truth.numpy()
         with table_writer(out, raw_cells=raw_cells) as write:
-            write({**model.unit.row_columns(problem), **columns}, None)
-        return len(problem.truth), 0
+            for part in stretches(len(truth)):
+                columns = model.task.compared_columns(prediction.of_rows(part), truth[part])
+                write({**model.unit.row_columns(problem, part), **columns}, None)
+        return len(truth), 0
     rows = ENGINES[engine](model, source, Asked(smiles_column, progress, tell), workers)
     good = bad = 0
     with table_writer(out, raw_cells=raw_cells) as write:

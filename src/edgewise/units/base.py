@@ -216,9 +216,9 @@ class Unit:
         """One line on all columns of the data: what each was read as."""
         return ""
 
-    def row_columns(self, problem: Problem) -> Columns:
-        """The columns that name the rows."""
-        return {"id": list(problem.data.ids)}
+    def row_columns(self, problem: Problem, rows: slice) -> Columns:
+        """The columns that name some rows, one after the other."""
+        return {"id": list(problem.data.ids[rows])}
 
     def row_names(self, cells: Mapping[str, Sequence[str]]) -> Sequence[str]:
         """The name of each row of a table of predictions."""

@@ -15,9 +15,11 @@ from edgewise.data.edge_reader import EdgeReader, load_edge_reader
 from edgewise.data.graph_reader import TableNotes
 from edgewise.data.sources import Source
 from edgewise.data.splits import Split
-from edgewise.graphs.edge_rows import EdgeRows, edge_name, query_width
+from edgewise.graphs.edge_rows import EdgeRows, query_width
+from edgewise.graphs.pair_names import pair_name
 from edgewise.nn.network import Network
 from edgewise.tasks.base import Columns, Prediction
+from edgewise.tasks.prediction import stretches
 from edgewise.tasks.reading import find_task, table_truth
 from edgewise.units.base import (
     Asked,
@@ -94,13 +96,19 @@ class EdgeUnit(Unit):
 
     def predicted(self, model: Predicts, source: Source, asked: Asked) -> Iterator[Predicted]:
         data, truth, count = self._read(model, source, asked.tell)
-        prediction = model.predict(data)
-        columns = model.task.predicted_columns(prediction)
-        if isinstance(truth, Tensor):
-            columns = model.task.compared_columns(prediction, truth.numpy())
-        elif truth is not None:
+        prediction, task = model.predict(data), model.task
+        if isinstance(truth, EdgewiseError):
             asked.tell(f"written without the truth beside the predictions: {truth}")
-        yield Predicted({**_row_columns(data), **columns}, len(data), count - len(data))
+        bad = count - len(data)
+        for rows in stretches(len(data)):
+            some = prediction.of_rows(rows)
+            columns = (
+                task.compared_columns(some, truth[rows].numpy())
+                if isinstance(truth, Tensor)
+                else task.predicted_columns(some)
+            )
+            yield Predicted({**_row_columns(data, rows), **columns}, len(some.mean), bad)
+            bad = 0
 
     def evaluated(
         self, model: Predicts, source: Source, asked: Asked
@@ -145,12 +153,12 @@ class EdgeUnit(Unit):
             )
         return replace(value, device=device)
 
-    def row_columns(self, problem: Problem) -> Columns:
+    def row_columns(self, problem: Problem, rows: slice) -> Columns:
         assert isinstance(problem.data, EdgeRows)
-        return _row_columns(problem.data)
+        return _row_columns(problem.data, rows)
 
     def row_names(self, cells: Mapping[str, Sequence[str]]) -> Sequence[str]:
-        return [edge_name(*ends) for ends in zip(cells["source"], cells["target"], strict=True)]
+        return [pair_name(*ends) for ends in zip(cells["source"], cells["target"], strict=True)]
 
     def row_times(self, problem: Problem) -> np.ndarray | None:
         assert isinstance(problem.data, EdgeRows)
@@ -164,10 +172,10 @@ class EdgeUnit(Unit):
         return rows if problem.data.rows is None else problem.data.rows[rows]
 
 
-def _row_columns(data: EdgeRows) -> Columns:
-    rows = torch.arange(len(data)) if data.rows is None else data.rows
-    source, target = data.ends
-    return {"row": [str(row) for row in rows.tolist()], "source": source, "target": target}
+def _row_columns(data: EdgeRows, rows: slice) -> Columns:
+    numbers = range(len(data))[rows] if data.rows is None else data.rows[rows].tolist()
+    source, target = data.ids.ends(rows)
+    return {"row": list(map(str, numbers)), "source": source, "target": target}
 
 
 def _refuse(settings: Settings) -> None:

@@ -205,10 +205,10 @@ class GraphUnit(Unit):
         reader = problem.encoder
         return columns_line(reader.columns) if isinstance(reader, GraphSetReader) else ""
 
-    def row_columns(self, problem: Problem) -> Columns:
+    def row_columns(self, problem: Problem, rows: slice) -> Columns:
         assert isinstance(problem.data, GraphSet)
-        rows = [str(row) for row in problem.data.rows.tolist()]
-        return {"row": rows, problem.data.id_name: list(problem.data.ids)}
+        numbers = [str(row) for row in problem.data.rows[rows].tolist()]
+        return {"row": numbers, problem.data.id_name: list(problem.data.ids[rows])}
 
     def rows_of_file(self, problem: Problem, rows: Tensor) -> Tensor:
         assert isinstance(problem.data, GraphSet)

@@ -16,10 +16,10 @@ from edgewise.data.source import with_whole_graph
 from edgewise.data.sources import GraphInput, Source
 from edgewise.data.tables import Table
 from edgewise.data.times import read_times
-from edgewise.graphs.edge_rows import edge_name
 from edgewise.graphs.graph import Graph, single_precision
 from edgewise.graphs.link_rows import LinkRows, pair_width
 from edgewise.graphs.links import Links, find_links
+from edgewise.graphs.pair_names import pair_name
 from edgewise.nn.network import Network
 from edgewise.tasks.base import Columns, Prediction
 from edgewise.tasks.classification import Classification
@@ -158,12 +158,14 @@ class LinkUnit(Unit):
             )
         return replace(value, device=device)
 
-    def row_columns(self, problem: Problem) -> Columns:
-        source, target = problem.data.ends  # type: ignore[attr-defined]
-        return {"row": list(map(str, range(len(source)))), "source": source, "target": target}
+    def row_columns(self, problem: Problem, rows: slice) -> Columns:
+        assert isinstance(problem.data, LinkRows)
+        source, target = problem.data.ids.ends(rows)
+        numbers = range(len(problem.data))[rows]
+        return {"row": list(map(str, numbers)), "source": source, "target": target}
 
     def row_names(self, cells: Mapping[str, Sequence[str]]) -> Sequence[str]:
-        return [edge_name(*ends) for ends in zip(cells["source"], cells["target"], strict=True)]
+        return [pair_name(*ends) for ends in zip(cells["source"], cells["target"], strict=True)]
 
     def row_times(self, problem: Problem) -> np.ndarray | None:
         assert isinstance(problem.data, LinkRows)
