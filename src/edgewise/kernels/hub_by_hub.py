@@ -53,21 +53,23 @@ class HubByHub(torch.autograd.Function):
         pooling = Side(second, target_factor), sources
         gathering = Side(link, balanced), Side(first, target_factor)
         learnt = any(ctx.needs_input_grad)
+        gathered: tuple[Rows, ...] = ()
         if learnt and not ctx.needs_input_grad[1]:
             pooled, above_pooled = hubs.split_product(h, *pooling, sources_are_inputs=False)
             out, above_out = hubs.split_product(pooled, *gathering, sources_are_inputs=True)
-            ctx.gathered = above_pooled, out, above_out
+            gathered = above_pooled, out, above_out
         else:
             pooled = hubs.product(h, *pooling, sources_are_inputs=False)
             out = hubs.product(pooled, *gathering, sources_are_inputs=True)
         if not learnt:
             return out.contiguous()
 
-        ctx.save_for_backward(value, h)  # torch refuses backward if they were changed in place
+        # Torch refuses backward if value or h were changed in place, and frees all after it.
+        ctx.save_for_backward(value, h, pooled, *gathered)
         ctx.hubs, ctx.links, ctx.factor, ctx.slope = hubs, (link, first, second), factor, slope
         ctx.factors = target_factor, source_factor, balanced
         ctx.sums = row_share, column_share, column_sum
-        ctx.pooled, ctx.heads, ctx.kept, ctx.scale = pooled, target.size(1), kept, scale
+        ctx.heads, ctx.kept, ctx.scale = target.size(1), kept, scale
         # A copy: a view may not be changed, and the backward pass needs what was gathered.
         return out.clone(memory_format=torch.contiguous_format)
 
@@ -75,7 +77,7 @@ class HubByHub(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         hubs, grad = ctx.hubs, grads[0]
-        _, h = ctx.saved_tensors
+        _, h, pooled, *gathered = ctx.saved_tensors
         link, _, _ = ctx.links
         target_factor, source_factor, _ = ctx.factors
         row_share, column_share, _ = ctx.sums
@@ -83,9 +85,10 @@ class HubByHub(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             found = link.new_zeros(4, len(link)).unbind()  # first mask, second, targets, sources
             of_first, of_second, of_target, of_source = found
-            gained = _gained_by_links(ctx, grad, h, (of_first, of_source), (of_source, of_second))
+            pairs = (of_first, of_source), (of_source, of_second)
+            gained = _gained_by_links(ctx, grad, h, pooled, *pairs)
         else:
-            gained = _gained_by_nodes(ctx, grad, h)
+            gained = _gained_by_nodes(ctx, grad, h, pooled, *gathered)
         grad_h, grad_column, target_gain, source_gain = gained
         # Of the column sums, for the entries of P.
         by_column = Side(link, source_factor * grad_column)
@@ -124,36 +127,43 @@ class HubByHub(torch.autograd.Function):
 Gained = tuple[Rows, Tensor, Pairs, Pairs]
 
 
-def _gained_by_nodes(ctx: Any, grad: Rows, h: Rows) -> Gained:
+def _gained_by_nodes(
+    ctx: Any, grad: Rows, h: Rows, pooled: Rows, above_pooled: Rows, out: Rows, above_out: Rows
+) -> Gained:
     """A node gains by its own row and what it gathers in a product, whichever way that is walked.
 
     So what the forward pass has gathered serves for one end of every pair, and what the backward
     pass gathers for the other.
     """
-    hubs, pooled, (above_pooled, out, above_out) = ctx.hubs, ctx.pooled, ctx.gathered
-    link, first, second = ctx.links
+    hubs, (link, first, second) = ctx.hubs, ctx.links
     target_factor, source_factor, balanced = ctx.factors
     # Of P diag(1/c) pooled, for the entries of P diag(1/c).
-    grad_pooled, above = hubs.split_product(
-        grad, Side(first, target_factor), Side(link, balanced), sources_are_inputs=False
+    target_gain = gains(grad, out, above_out)
+    first_product = Side(first, target_factor), Side(link, balanced)
+    grad_pooled, source_gain = _with_gains(
+        pooled, *hubs.split_product(grad, *first_product, sources_are_inputs=False)
     )
-    target_gain, source_gain = gains(grad, out, above_out), gains(pooled, grad_pooled, above)
     grad_column = _of_column_sums(ctx, source_gain)
     # Of P^T h, for the entries of P.
-    grad_h, above = hubs.split_product(
-        grad_pooled, Side(link, source_factor), Side(second, target_factor), sources_are_inputs=True
-    )
-    target_gain += gains(h, grad_h, above)
     source_gain += gains(grad_pooled, pooled, above_pooled)
+    second_product = Side(link, source_factor), Side(second, target_factor)
+    grad_h, gain = _with_gains(
+        h, *hubs.split_product(grad_pooled, *second_product, sources_are_inputs=True)
+    )
+    target_gain += gain
     return grad_h, grad_column, target_gain, source_gain
 
 
+def _with_gains(own: Rows, product: Rows, above: Rows) -> tuple[Rows, Pairs]:
+    """A product and what its rows give; the part above the kink is freed."""
+    return product, gains(own, product, above)
+
+
 def _gained_by_links(
-    ctx: Any, grad: Rows, h: Rows, of_first_pairs: LinkPair, of_second_pairs: LinkPair
+    ctx: Any, grad: Rows, h: Rows, pooled: Rows, of_first_pairs: LinkPair, of_second_pairs: LinkPair
 ) -> Gained:
     """The same, with the gradients of links, which take a dot for each of them."""
-    hubs, pooled = ctx.hubs, ctx.pooled
-    link, first, second = ctx.links
+    hubs, (link, first, second) = ctx.hubs, ctx.links
     target_factor, source_factor, balanced = ctx.factors
     grad_pooled, target_gain, source_gain = hubs.product_and_gains(
         grad, pooled, Side(first, target_factor), Side(link, balanced),
