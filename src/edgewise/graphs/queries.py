@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from edgewise.graphs.blocks import stretches
+from edgewise.graphs import blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,21 +28,30 @@ class QueriesInBlocks:
 
     Args:
         edge_index: Their ends.
-        cost: How much is looked at to describe each.
+        cost: How much is looked at to describe those at some places, each.
         describe: The features of those at some places.
         device: Where to compute.
     """
 
     edge_index: Int[Tensor, "2 queries"]
-    cost: Int[np.ndarray, " queries"]
+    cost: Callable[[Tensor], Int[np.ndarray, " some"]]
     describe: Callable[[Tensor], Tensor]
     device: torch.device
 
     def parts(self) -> Iterator[EdgeQueries]:
         """All of them in their order, as many at a time as a block holds."""
-        for some in stretches(self.cost):
-            places = torch.arange(some.start, some.stop)
-            yield EdgeQueries(self.edge_index[:, some], self.describe(places)).to(self.device)
+        for every in torch.arange(self.edge_index.size(1)).split(blocks.MOST_ROWS):
+            for some in blocks.stretches(self.cost(every)):
+                places = every[some]
+                described = EdgeQueries(self.edge_index[:, places], self.describe(places))
+                yield described.to(self.device)
+
+    def nodes(self, count: int) -> Int[Tensor, " nodes"]:
+        """Their ends, ascending and each once, of so many nodes of the graph."""
+        named = torch.zeros(count, dtype=torch.bool)
+        for end in self.edge_index:
+            named[end] = True
+        return named.nonzero()[:, 0]
 
     def to(self, device: torch.device | str) -> "QueriesInBlocks":
         return QueriesInBlocks(self.edge_index, self.cost, self.describe, torch.device(device))

@@ -122,12 +122,17 @@ class SampledEdgeRows(IncidentArrays, EdgeRows):
         )
         queries = QueriesInBlocks(
             self.graph.edge_index[:, rows],
-            np.sum([self._found.sizes(groups) for groups in self._groups_beside(rows)], axis=0),
+            lambda some: self._edges_beside(rows[some]),
             lambda some: self._queried(rows[some], before, seen),
             self.device,
         )
         nothing = torch.empty(0, self.num_features, device=self.device)
         return Batch(nothing, edges, queries=queries)
+
+    def _edges_beside(self, rows: Tensor) -> Int[np.ndarray, " rows"]:
+        """How many edges join the two nodes of each row."""
+        found = [self._found.sizes(groups) for groups in self._groups_beside(rows)]
+        return np.sum(found, axis=0)
 
     def _groups_beside(self, rows: Tensor) -> list[Int[np.ndarray, " rows"]]:
         """The edges from the first to the second node of each row, and those back."""

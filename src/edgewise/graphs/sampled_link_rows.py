@@ -172,7 +172,7 @@ class SampledLinkRows(IncidentArrays, LinkRows):
         )
         queries = QueriesInBlocks(
             pairs,
-            np.ones(pairs.size(1), dtype=np.int64),
+            lambda some: np.ones(len(some), dtype=np.int64),
             lambda some: self._known_of_pairs(pairs[:, some].numpy(), before, hidden),
             self.device,
         )

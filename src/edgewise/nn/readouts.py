@@ -156,7 +156,7 @@ class EdgeReadout(nn.Module):
         queries = batch.queries
         assert isinstance(queries, QueriesInBlocks)
         states = NodeStates(batch.edges.num_nodes, queries.device)
-        compute(queries.edge_index.unique(), states.put)
+        compute(queries.nodes(batch.edges.num_nodes), states.put)
         found = Results(queries.edge_index.size(1))
         for some in queries.parts():
             nodes, place = some.edge_index.unique(return_inverse=True)
