@@ -35,7 +35,8 @@ def walk_gradients(  # type: ignore[no-untyped-def]
 
     The gain of an input ``j`` and an output ``i`` is ``f_ij B_ik B_jk (z_j . other_i)``. ``gains``
     are those of the inputs and of the outputs, ``[parts, channels, nodes, 2]``, below the kink and
-    above it; ``grad_links`` the gradients of their links. All tuples are of inputs and outputs.
+    above it; ``grad_links`` the gradients of their links, which may be empty. All tuples are of
+    inputs and outputs.
     """
     channels, nodes = np.uint64(factors[0].shape[0]), np.uint64(factors[0].shape[1])
     heads = np.uint64(len(score))
@@ -91,7 +92,7 @@ def _pairs(  # type: ignore[no-untyped-def]
     first, last, node, score, before, link, out_link, factor, out_factor, z, z_rows, other,
     other_rows, out, out_rows, gain, out_gain, grad_link, grad_out_link, near, member, f, zero,
 ):  # fmt: skip
-    size = last - first
+    size, of_links = last - first, len(grad_link) > 0
     input_side, output_side = ONE - before, before
     for m in range(size):
         i = np.uint64(node[first + m])
@@ -103,7 +104,7 @@ def _pairs(  # type: ignore[no-untyped-def]
     for m in range(size):
         below, above = _gathered(m, size, near, (2, 5), (0, 4), member, z, z_rows, f, zero)
         _read(first + m, member[m], below, above, out_link, other, other_rows, f, out_gain,
-              grad_out_link)  # fmt: skip
+              grad_out_link, of_links)  # fmt: skip
         total = multiply(out_link[first + m], multiply_add(below, 1, above))
         add_to_row(total, out, row_of(out_rows, member[m]), f)
     for m in range(size):
@@ -112,7 +113,8 @@ def _pairs(  # type: ignore[no-untyped-def]
         near[m, 2], near[m, 3] = weight * near[m, 2], weight * near[m, 3]
     for m in range(size):
         below, above = _gathered(m, size, near, (0, 4), (2, 5), member, other, other_rows, f, zero)
-        _read(first + m, member[m], below, above, link, z, z_rows, f, gain, grad_link)
+        _read(first + m, member[m], below, above, link, z, z_rows, f, gain, grad_link,
+              of_links)  # fmt: skip
 
 
 @backend.jit(forceinline=True, fastmath=backend.FAST_MATH)
@@ -140,7 +142,7 @@ def _sorted(  # type: ignore[no-untyped-def]
     out_factor, z, z_rows, other, other_rows, out, out_rows, gain, out_gain, grad_link,
     grad_out_link, sums, f, zero,
 ):  # fmt: skip
-    after, size = ONE - before, last - first
+    after, of_links, size = ONE - before, len(grad_link) > 0, last - first
     zero_pair = concatenate(zero, zero)
     beside = np.uint64(sums.shape[1]) // TWO  # the table of the outputs
     over_inputs, over_outputs = zero_pair, zero_pair
@@ -170,22 +172,24 @@ def _sorted(  # type: ignore[no-untyped-def]
         left = multiply(out_factor[i, before], multiply_add(inputs_left, -1, low_half(crossed)))
         passed = multiply(out_factor[i, after], high_half(crossed))
         below, above = (left, passed) if before == ZERO else (passed, left)
-        _read(p, i, below, above, out_link, other, other_rows, f, out_gain,
-              grad_out_link)  # fmt: skip
+        _read(p, i, below, above, out_link, other, other_rows, f, out_gain, grad_out_link,
+              of_links)  # fmt: skip
         total = multiply(out_link[p], multiply_add(below, 1, above))
         add_to_row(total, out, row_of(out_rows, i), f)
         crossed = load(zero_pair, sums, rank[p], beside)
         left = multiply(factor[i, after], multiply_add(outputs_left, -1, low_half(crossed)))
         passed = multiply(factor[i, before], high_half(crossed))
         below, above = (passed, left) if before == ZERO else (left, passed)
-        _read(p, i, below, above, link, z, z_rows, f, gain, grad_link)
+        _read(p, i, below, above, link, z, z_rows, f, gain, grad_link,
+              of_links)  # fmt: skip
 
 
 @backend.jit(forceinline=True, fastmath=backend.FAST_MATH)
-def _read(p, i, below, above, link, value, value_rows, f, gain, grad_link):  # type: ignore[no-untyped-def]
+def _read(p, i, below, above, link, value, value_rows, f, gain, grad_link, of_links):  # type: ignore[no-untyped-def]
     """What a member gains of the sums over the other side, below the kink and above it."""
     own = load(below, value, row_of(value_rows, i), f)
     low, high = horizontal_sum(multiply(own, below)), horizontal_sum(multiply(own, above))
     gain[i, 0] += link[p] * low
     gain[i, 1] += link[p] * high
-    grad_link[p] += low + high
+    if of_links:
+        grad_link[p] += low + high

@@ -34,7 +34,6 @@ from edgewise.kernels.sorted_walks import walk_products
 Rows = Float[Tensor, "nodes _ width"]
 Pairs = Float[Tensor, "channels nodes 2"]
 Links = Float[Tensor, " links"]
-LinkPair = tuple[Links, Links]  # of inputs and of outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,35 +75,17 @@ class SortedHubs:
     def product(self, z: Rows, inputs: Side, outputs: Side, *, sources_are_inputs: bool) -> Rows:
         """``M z``, or ``M^T z`` where the inputs are targets."""
         rows, lanes = _rows(z)
-        out = self._new_rows(z, rows)
-        self._walk(z, rows, inputs, outputs, sources_are_inputs, out, None, lanes)
-        return self._by_node(out, z)
-
-    def split_product(
-        self, z: Rows, inputs: Side, outputs: Side, *, sources_are_inputs: bool
-    ) -> tuple[Rows, Rows]:
-        """The product, and the part of it that comes from pairs above the kink."""
-        rows, lanes = _rows(z)
-        out, above = self._new_rows(z, rows), self._new_rows(z, rows)
-        self._walk(z, rows, inputs, outputs, sources_are_inputs, out, above, lanes)
-        return self._by_node(out, z), self._by_node(above, z)
-
-    def _walk(
-        self, z: Rows, rows: Tensor, inputs: Side, outputs: Side, sources_are_inputs: bool,
-        out: Tensor, above: Tensor | None, lanes: tuple[int, ...],
-    ) -> None:  # fmt: skip
-        side = 0 if sources_are_inputs else 1
-        arrays = (None if t is None else t.flatten(0, 1).numpy() for t in (out, above))
+        out, side = self._new_rows(z, rows), 0 if sources_are_inputs else 1
         with backend.running:
-            walk_products(self.start, self.parts, self.node, self.score, self.order[side],
-                          self.rank[1 - side], np.uint64(side),
-                          (inputs.link.numpy(), outputs.link.numpy()),
-                          (inputs.factor.numpy(), outputs.factor.numpy()), rows.numpy(),
-                          np.uint64(z.size(1)), *arrays, lanes)  # fmt: skip
+            walk_products(self.start, self.parts, self.node, self.order[side],
+                          self.rank[1 - side], np.uint64(side), inputs.link.numpy(),
+                          outputs.link.numpy(), inputs.factor.numpy(), outputs.factor.numpy(),
+                          rows.numpy(), np.uint64(z.size(1)), out.numpy(), lanes)  # fmt: skip
+        return self._by_node(out, z)
 
     def product_and_gains(
         self, z: Rows, other: Rows, inputs: Side, outputs: Side, *, sources_are_inputs: bool,
-        grad_links: LinkPair,
+        grad_links: tuple[Links, Links] | None,
     ) -> tuple[Rows, Pairs, Pairs]:  # fmt: skip
         """The product, and what inputs and outputs gain by ``M_ij (z_j . other_i)`` of each pair.
 
@@ -113,6 +94,7 @@ class SortedHubs:
         (rows, lanes), (other_rows, _) = _rows(z), _rows(other)
         out, side = self._new_rows(z, rows), 0 if sources_are_inputs else 1
         gains = z.new_empty(2, len(out), *inputs.factor.shape)
+        grads = (z.new_empty(0), z.new_empty(0)) if grad_links is None else grad_links
         both = (side, 1 - side)
         with backend.running:
             walk_gradients(self.start, self.parts, self.node, self.score,
@@ -120,7 +102,7 @@ class SortedHubs:
                            np.uint64(side), (inputs.link.numpy(), outputs.link.numpy()),
                            (inputs.factor.numpy(), outputs.factor.numpy()), rows.numpy(),
                            np.uint64(z.size(1)), other_rows.numpy(), np.uint64(other.size(1)),
-                           out.numpy(), tuple(gains.numpy()), tuple(g.numpy() for g in grad_links),
+                           out.numpy(), tuple(gains.numpy()), tuple(g.numpy() for g in grads),
                            lanes)  # fmt: skip
         of_inputs, of_outputs = gains.sum(1)
         return self._by_node(out, z), of_inputs, of_outputs
