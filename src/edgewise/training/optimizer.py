@@ -19,9 +19,7 @@ def clip_gradients(parameters: Sequence[Tensor], most: float) -> None:
     if gradients:
         norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         factor = (most / (norm + 1e-6)).clamp(max=1.0)
-        # On a GPU it is not waited for.
-        if factor.is_cuda or factor != 1:
-            torch._foreach_mul_(gradients, factor)
+        torch._foreach_mul_(gradients, factor)  # always: asking first would wait for the device
 
 
 class Adam:
