@@ -13,6 +13,7 @@ from edgewise.core.presets import make_settings
 from edgewise.graphs.batch import Batch
 from edgewise.kernels.backend import plain_kernels
 from edgewise.nn import colours
+from edgewise.nn.layers.gated import GatedChannelConv
 from edgewise.nn.network import ChannelNetwork
 from edgewise.nn.readouts import GraphReadout
 
@@ -63,12 +64,30 @@ def outcome(model, batch):
 @pytest.mark.parametrize("changes", [{}, {"residual": False, "depth": 2}, {"channels": 4}], ids=str)
 def test_a_block_at_once_has_the_bits_of_its_pieces(changes, monkeypatch):
     batch = paths(40, torch.float32)
-    at_once = outcome(network(torch.float32, **changes), batch)
-    seen = []
+    model, seen = network(torch.float32, **changes), []
+    assert all(colours._at_once(block) is not None for block in model.blocks)
+    at_once = outcome(model, batch)
     monkeypatch.setattr(colours, "_at_once", lambda block: seen.append(block))
     pieces = outcome(network(torch.float32, **changes), batch)
     assert seen
     assert all(torch.equal(one, other) for one, other in zip(at_once, pieces, strict=True))
+
+
+class Louder(GatedChannelConv):
+    """Gathers twice as much."""
+
+    def propagate(self, *inputs, **options):
+        out, state = super().propagate(*inputs, return_edges=True)
+        return (2 * out, state) if options.get("return_edges") else 2 * out
+
+
+def test_a_layer_derived_from_the_gated_one_computes_by_its_own_formula():
+    model, batch = network(), paths()
+    for block in model.blocks:
+        block.layer.__class__ = Louder
+    assert model._shared(batch) is not None
+    assert_close(model(batch), each_node(model)(batch), **CLOSE)
+    assert not torch.allclose(model(batch), network()(batch))
 
 
 @pytest.mark.slow

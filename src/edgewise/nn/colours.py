@@ -20,7 +20,6 @@ from edgewise.kernels.coloured_block import ColouredBlock, Plan
 from edgewise.kernels.colours import Groups, Level, Refinement, refine
 from edgewise.nn.blocks import ACTIVATIONS, BatchNorm, Block
 from edgewise.nn.edge_state import EdgeState
-from edgewise.nn.layers.gated import GatedChannelConv
 
 _NOWHERE = np.zeros(0, dtype=np.uint32)  # the parents of rows that have none
 
@@ -56,17 +55,17 @@ def through_blocks(
 def _through(block: Block, level: Level, x: Tensor, edges: Tensor) -> tuple[Tensor, Any]:
     parts = _at_once(block)
     if parts is not None:
-        layer, norm, between, edge_norm, wide, narrow = parts
-        adds = block.residual and x.size(1) == layer.out_width
-        adds_edges = block.residual and edges.size(1) == layer.edge_width
-        plan = Plan(level, layer.channels, norm, between, edge_norm, adds, adds_edges,
+        (channels, *weights), norm, between, edge_norm, wide, narrow = parts
+        adds = block.residual and x.size(1) == block.layer.out_width
+        adds_edges = block.residual and edges.size(1) == block.layer.edge_width
+        plan = Plan(level, channels, norm, between, edge_norm, adds, adds_edges,
                     block.training, norm.team)  # fmt: skip
         of_norms = [
             (None, None) if module is None else (module.weight, module.bias)
             for module in (norm, between, edge_norm)
         ]
         return ColouredBlock.apply(
-            *(plan, x, edges, layer.weight, layer.bias, layer.edge_weight),
+            *(plan, x, edges, *weights),
             *(wide.weight, wide.bias, narrow.weight, narrow.bias),
             *(parameter for pair in of_norms for parameter in pair),
         )
@@ -84,17 +83,15 @@ def _through(block: Block, level: Level, x: Tensor, edges: Tensor) -> tuple[Tens
 
 
 def _at_once(block: Block) -> tuple[Any, ...] | None:
-    """The layer, norms and linear layers of a block that is one step; None for other blocks."""
-    layer, modules = block.layer, block.feed_forward
-    if not isinstance(layer, GatedChannelConv) or block.activation != "relu" or modules is None:
-        return None
-    if layer.bias is None or layer.edge_weight is None or block.root is not None:
+    """Layer, norms and linear layers of a block that is computed at once; None for others."""
+    weights, modules = block.layer.gated_weights, block.feed_forward
+    if weights is None or block.activation != "relu" or modules is None or block.root is not None:
         return None
     between, *linears = [m for m in modules.children() if not isinstance(m, nn.Dropout | nn.ReLU)]
     norms = [block.norm, between, block.edge_norm]
     if not all(isinstance(norm, BatchNorm) for norm in norms if norm is not block.edge_norm):
         return None
-    return (layer, *norms, *linears) if len(linears) == 2 else None
+    return (weights, *norms, *linears) if len(linears) == 2 else None
 
 
 def _updated(

@@ -141,6 +141,13 @@ class GatedChannelConv(Layer):
         return self.normalize == "none" and self.flow == "source_to_target"
 
     @property
+    def gated_weights(self) -> tuple[int, Tensor, Tensor, Tensor] | None:
+        own_formula = type(self) is not GatedChannelConv  # a subclass may compute otherwise
+        if own_formula or self.bias is None or self.edge_weight is None:
+            return None
+        return self.channels, self.weight, self.bias, self.edge_weight
+
+    @property
     def edge_key(self) -> Hashable:
         return "incidence", self.flow
 

@@ -75,6 +75,13 @@ class Layer(nn.Module):
         return False
 
     @property
+    def gated_weights(self) -> tuple[int, Tensor, Tensor, Tensor] | None:
+        """Channels, weight, bias and edge weight of a layer that is computed together with what
+        follows it by :mod:`edgewise.kernels.coloured_block`; None for every other layer.
+        """
+        return None
+
+    @property
     def edge_key(self) -> Hashable:
         """Layers with equal keys prepare edges alike, so it is done once for all of them."""
         return "raw"
