@@ -49,10 +49,12 @@ from edgewise.graphs.features import SparseFeatures
 from edgewise.graphs.graph import Graph
 from edgewise.kernels.activation import drop
 from edgewise.kernels.dropout import draw_key
+from edgewise.tasks.base import Task
 from edgewise.tasks.classification import Classification
 from edgewise.tasks.multilabel import Multilabel
-from edgewise.training import fit_member
+from edgewise.training import Fitting, fit_member
 from edgewise.training.portfolio import RUNGS, decided
+from edgewise.units.base import Problem
 from edgewise.units.node import node_problem
 
 RESULTS = Path(__file__).parent / "results" / "versus_pyg.jsonl"
@@ -95,8 +97,8 @@ def portfolio_mark() -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
-def edgewise(dataset: str, graph: Graph, split: Split, number: int) -> dict[str, Any]:
-    """Our defaults."""
+def make_problem(dataset: str, graph: Graph, split: Split, number: int) -> Problem:
+    """The data as a default run sees them."""
     assert graph.y is not None
     names = graph.class_names or tuple(map(str, range(int(graph.y.max()) + 1)))
     auc = dataset in AUC
@@ -104,18 +106,28 @@ def edgewise(dataset: str, graph: Graph, split: Split, number: int) -> dict[str,
     truth = graph.y.float()[:, None] if auc else graph.y
     implied = {"directed": False} if dataset in UNDIRECTED else {}
     settings = make_settings("node", implied=implied, seed=number)
-    problem = decided(node_problem(graph, task, truth, split, settings)[0])
-    fitting = fit_member(problem)
-    found = task.decode(fitting.trainer.outputs()).detach().numpy()
-    found = np.concatenate([1 - found, found], axis=1) if auc else found
+    return node_problem(graph, task, truth, split, settings)[0]
+
+
+def edgewise(dataset: str, graph: Graph, split: Split, number: int) -> dict[str, Any]:
+    """Our defaults."""
+    assert graph.y is not None
+    problem = decided(make_problem(dataset, graph, split, number))
+    probability = probabilities(problem.task, fit_member(problem))
     y = graph.y.numpy()
     parts = {name: rows.numpy() for name, rows in split.parts().items()}
     return {
-        "test": score(dataset, found[parts["test"]], y[parts["test"]]),
-        "validation": score(dataset, found[parts["validation"]], y[parts["validation"]]),
+        "test": score(dataset, probability[parts["test"]], y[parts["test"]]),
+        "validation": score(dataset, probability[parts["validation"]], y[parts["validation"]]),
         "chosen": problem.settings.model.regime,
         "portfolio": portfolio_mark(),
     }
+
+
+def probabilities(task: Task, fitting: Fitting) -> np.ndarray:
+    """Of every node, a column for each class."""
+    found = task.decode(fitting.trainer.outputs()).detach().numpy()
+    return np.concatenate([1 - found, found], axis=1) if found.shape[1] == 1 else found
 
 
 def _gine(width: int, edge_dim: int) -> nn.Module:

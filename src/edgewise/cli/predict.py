@@ -63,14 +63,16 @@ def predict(
         str,
         typer.Option(
             metavar="local|ray",
-            help="who predicts: this process, or, for files of molecules, the workers of a Ray "
+            help="who predicts: this machine, or, for files of molecules, the workers of a Ray "
             "cluster: that of RAY_ADDRESS, or one on this machine (extra ray)",
         ),
     ] = "local",
     workers: Annotated[
         int,
         typer.Option(
-            help="worker processes of --engine ray (0: as many as there are processors)", min=0
+            help="processes that predict a file of molecules (0: as many as there are "
+            "processors, on this machine if the file is long)",
+            min=0,
         ),
     ] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="print nothing")] = False,

@@ -1,10 +1,11 @@
 """What each atom contributes to properties of its molecule, and its role in it, by RDKit."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
-from edgewise.data.chemistry import parsed
+from edgewise.data.chemistry import REMEMBERED, parsed
 
 ROLES = {"donor": 0, "acceptor": 1, "basic": 4, "acidic": 5}  # bits of RDKit's invariants
 RING_SIZES = (3, 4, 5, 6, 7)
@@ -24,11 +25,8 @@ def atom_properties(smiles: Sequence[str]) -> np.ndarray:
     Contributions to logP and refractivity are those of Wildman and Crippen (1999), to the polar
     surface those of Ertl, Rohde and Selzer (2000), roles those of Gobbi and Poppinger (1998).
     """
-    from rdkit.Chem import rdFingerprintGenerator as generators
     from rdkit.Chem import rdMolDescriptors
 
-    invariants = generators.GetMorganFeatureAtomInvGen()
-    generator = generators.GetMorganGenerator(radius=0, atomInvariantsGenerator=invariants)
     # Lists of all atoms, for an array a molecule takes longer than what RDKit does.
     crippen: list[tuple[float, float]] = []
     polar: list[float] = []
@@ -39,10 +37,7 @@ def atom_properties(smiles: Sequence[str]) -> np.ndarray:
         molecule, first = parsed(text), len(crippen)
         crippen += rdMolDescriptors._CalcCrippenContribs(molecule)
         polar += rdMolDescriptors._CalcTPSAContribs(molecule)
-        kept = generators.AdditionalOutput()
-        kept.AllocateAtomToBits()
-        generator.GetSparseCountFingerprint(molecule, additionalOutput=kept)
-        roles += [found[0] for found in kept.GetAtomToBits()]
+        roles += atom_roles(text)
         for ring in molecule.GetRingInfo().AtomRings():
             ring_size += [len(ring)] * len(ring)
             ring_atom += [first + atom for atom in ring]
@@ -56,3 +51,11 @@ def atom_properties(smiles: Sequence[str]) -> np.ndarray:
         values[atom[size == wanted], place] = 1
     values[:, -1] = np.bincount(atom, minlength=len(values)) > 1
     return np.nan_to_num(values).astype(np.float32)
+
+
+@lru_cache(REMEMBERED)
+def atom_roles(smiles: str) -> tuple[int, ...]:
+    """A number for each atom of a molecule that RDKit can read, whose bits are its roles."""
+    from rdkit.Chem import rdMolDescriptors
+
+    return tuple(rdMolDescriptors.GetFeatureInvariants(parsed(smiles)))

@@ -20,7 +20,7 @@ ATOM_CODES = (
 BOND_CODES = ("order", "aromatic", "conjugated", "in_ring", "stereo")
 BOND_ORDERS = ("single", "aromatic", "double", "triple")  # codes 0..3; -1 is any other
 _CHUNK = 512
-_REMEMBERED = 2048  # molecules; more than are predicted at a time
+REMEMBERED = 2048  # molecules; more than are predicted at a time
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def canonical_smiles(smiles: Sequence[str]) -> list[str]:
     return [written[text] for text in smiles]
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(REMEMBERED)
 def parsed(smiles: str) -> Any:
     """The molecule of RDKit, or None. Graph, descriptors and distance ask for it one after another.
 

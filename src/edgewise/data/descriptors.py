@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
 
+from edgewise.data.atom_properties import atom_roles
 from edgewise.data.chemistry import parsed
 
-FINGERPRINT = 65536  # bits of each count; it sets a bit for each of 1, 2, 4, 8 it reaches
+FINGERPRINT = 65536  # bits of each kind of substructures
+REACHED = (1, 2, 4, 8)  # a count sets a bit for each of these that it reaches
+SLOTS = FINGERPRINT // len(REACHED)  # in which substructures are counted, by their hash
 PAIR_DISTANCE = 4  # bonds between the atoms of a pair, at most
 BITS = (2 * FINGERPRINT, FINGERPRINT)  # substructures and atom pairs; the same by role
 _NUMBERS = (
@@ -39,7 +41,7 @@ class Described:
 
 
 def describe(smiles: Sequence[str], fingerprints: int = len(BITS)) -> Described:
-    """Fingerprints, and descriptors on a logarithmic scale; about 1 ms a molecule.
+    """Fingerprints, and descriptors on a logarithmic scale.
 
     The first fingerprint counts substructures (Morgan) and atom pairs by element, the second
     substructures by the role of their atoms (donor, acceptor, aromatic, halogen, basic, acidic).
@@ -52,47 +54,56 @@ def describe(smiles: Sequence[str], fingerprints: int = len(BITS)) -> Described:
     from rdkit import rdBase
 
     values = np.zeros((len(smiles), WIDTH))
-    counted = _generators()[:fingerprints]
-    found: list[list[np.ndarray]] = [[] for _ in counted]  # a molecule an array
     with rdBase.BlockLogs():
-        for row, text in enumerate(smiles):
-            molecule = parsed(text)
-            readable = molecule is not None and molecule.GetNumAtoms() > 0
-            if readable:
-                values[row] = _numbers(molecule)
-            for kinds, rows in zip(counted, found, strict=True):
-                rows.append(_bits(kinds, molecule) if readable else np.zeros(0, dtype=np.int32))
-    matrices = (_matrix(rows, width) for rows, width in zip(found, BITS, strict=False))
+        molecules = [parsed(text) for text in smiles]
+    readable = [row for row, m in enumerate(molecules) if m is not None and m.GetNumAtoms() > 0]
+    for row in readable:
+        values[row] = _numbers(molecules[row])
+    some = [molecules[row] for row in readable]
+    counts = [_by_element(some)]
+    if fingerprints > 1:
+        counts.append(_by_role(some, [atom_roles(smiles[row]) for row in readable]))
+    matrices = (
+        hstack([_bits(one, readable, len(smiles)) for one in kinds], format="csr")
+        for kinds in counts
+    )
     return Described(tuple(matrices), _tamed(values))
 
 
-@cache
-def _generators() -> tuple[tuple[Any, ...], ...]:
-    """What counts each of the fingerprints, side by side."""
+def _by_element(molecules: Sequence[Any]) -> list[Sequence[Any]]:
+    """How often each molecule has each substructure, and each pair of atoms."""
     from rdkit.Chem import rdFingerprintGenerator as generators
 
-    options: dict[str, Any] = {"fpSize": FINGERPRINT, "countSimulation": True}
-    by_role = {"atomInvariantsGenerator": generators.GetMorganFeatureAtomInvGen()}
-    return (
-        (
-            generators.GetMorganGenerator(radius=2, **options),
-            generators.GetAtomPairGenerator(maxDistance=PAIR_DISTANCE, **options),
-        ),
-        (generators.GetMorganGenerator(radius=2, **options, **by_role),),
-    )
+    pairs = generators.GetAtomPairGenerator(maxDistance=PAIR_DISTANCE, fpSize=SLOTS)
+    return [_morgan().GetCountFingerprints(molecules), pairs.GetCountFingerprints(molecules)]
 
 
-def _bits(kinds: tuple[Any, ...], molecule: Any) -> np.ndarray:
-    parts = [np.array(kind.GetFingerprint(molecule).GetOnBits(), dtype=np.int32) for kind in kinds]
-    return np.concatenate([part + k * FINGERPRINT for k, part in enumerate(parts)])
+def _by_role(molecules: Sequence[Any], roles: Sequence[Sequence[int]]) -> list[Sequence[Any]]:
+    """How often each molecule has each substructure of atoms in their roles."""
+    count = _morgan().GetCountFingerprint
+    return [[count(m, customAtomInvariants=own) for m, own in zip(molecules, roles, strict=True)]]
 
 
-def _matrix(rows: list[np.ndarray], width: int) -> csr_matrix:
-    """One row for each array of the places of its ones."""
-    indices = np.concatenate([np.zeros(0, dtype=np.int32), *rows])
-    offset = np.cumsum([0, *map(len, rows)])
-    ones = np.ones(len(indices), dtype=np.float32)
-    return csr_matrix((ones, indices, offset), shape=(len(rows), width))
+def _morgan() -> Any:
+    from rdkit.Chem import rdFingerprintGenerator as generators
+
+    return generators.GetMorganGenerator(radius=2, fpSize=SLOTS)
+
+
+def _bits(counts: Sequence[Any], rows: Sequence[int], height: int) -> csr_matrix:
+    """``[height, FINGERPRINT]``: RDKit's fingerprint with ``countSimulation``, from its counts.
+
+    Asking a fingerprint of so many bits which of them are set takes longer than counting.
+    """
+    found = [sorted(count.GetNonzeroElements().items()) for count in counts]
+    pairs = np.array([pair for one in found for pair in one], dtype=np.int64).reshape(-1, 2)
+    reached = pairs[:, 1:] >= np.array(REACHED)
+    bit = (pairs[:, :1] * len(REACHED) + np.arange(len(REACHED)))[reached]
+    row = np.repeat(np.array(rows, dtype=np.int64), [len(one) for one in found])
+    of_row = np.repeat(row, reached.sum(axis=1))
+    offset = np.searchsorted(of_row, np.arange(height + 1))
+    ones = np.ones(len(bit), dtype=np.float32)
+    return csr_matrix((ones, bit.astype(np.int32), offset), shape=(height, FINGERPRINT))
 
 
 def _numbers(molecule: Any) -> list[Any]:

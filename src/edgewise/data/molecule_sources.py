@@ -23,7 +23,7 @@ class MoleculeFileSource(Source):
     form, described, unit = "molecule file", "a file of molecules", "graph"
     settings = MOLECULES | TEXT | {"smiles_column", "categories"}
     implied: ClassVar[Mapping[str, Any]] = {"directed": False}
-    id_name, row_view = "smiles", "structures"
+    id_name, row_view, by_rows = "smiles", "structures", True
 
     def read_graphs(self, settings: DataSettings, usual: str = "") -> GraphRows:
         named, text = settings.smiles_column or None, as_text(settings)

@@ -78,6 +78,7 @@ class Source:
     implied: ClassVar[Mapping[str, Any]] = {}  # settings that follow from the form
     count: ClassVar[int] = 1  # of places
     id_name: ClassVar[str] = ""  # the column that names rows, if not the unit's
+    by_rows: ClassVar[bool] = False  # whether it may be read row by row
     row_view: ClassVar[str] = ""  # how a report shows single rows, if not as the unit does
 
     @property
@@ -150,8 +151,8 @@ class Source:
     def stream_rows(self, settings: DataSettings) -> Iterator[Stretch]:
         """The same rows before their structures are read, which :meth:`read_stretch` does."""
         raise EdgewiseError(
-            f"{self} is {self.described}, which is not read row by row; --engine ray is for files "
-            "of molecules"
+            f"{self} is {self.described}, which is not read row by row; --workers and --engine ray "
+            "are for files of molecules"
         )
 
     def read_stretch(self, stretch: Stretch, settings: DataSettings, usual: str) -> GraphStretch:

@@ -9,12 +9,13 @@ from edgewise.data.sources import Source
 from edgewise.data.tables import read_table
 from edgewise.runs.folder import check_not_own, open_run, reopen
 from edgewise.runs.new_data import model_and_data
+from edgewise.runs.process_engine import predicted_by_processes
 from edgewise.runs.table_writer import table_writer
 from edgewise.tasks.prediction import stretches
 from edgewise.training.predictor import Predictor
 from edgewise.units.base import Asked, Predicted, Show, Tell
 
-Engine = Callable[[Predictor, Source, Asked, int], Iterator[Predicted]]
+Engine = Callable[[Predictor, Source, Asked, int | None], Iterator[Predicted]]
 
 
 def predict(
@@ -32,7 +33,7 @@ def predict(
     top: int = 0,
     ids: str | Path | None = None,
     engine: str = "local",
-    workers: int = 0,
+    workers: int | None = None,
     tell: Tell = lambda _: None,
 ) -> tuple[int, int]:
     """Predict rows, and write them in their order.
@@ -53,9 +54,12 @@ def predict(
         pairs: Table of pairs of nodes that a model of links is to score.
         top: How many of the likeliest links of each node it is to give.
         ids: Table of the nodes in question; without it all.
-        engine: ``"local"``, this process, or ``"ray"``, the workers of a Ray cluster, for files of
+        engine: ``"local"``, this machine, or ``"ray"``, the workers of a Ray cluster, for files of
             molecules: that of ``RAY_ADDRESS``, or one on this machine.
-        workers: Of Ray; 0: as many as there are processors.
+        workers: How many processes predict a file of molecules; 0: as many as there are processors,
+            on this machine if it is long; None: this one, or of Ray as many as there are
+            processors. More than one on this machine need the usual ``if __name__ == "__main__":``
+            of a script.
         tell: Called with what was changed in reading the tables of a graph, and with why its
             labels, where it has any, do not stand beside the predictions.
 
@@ -104,18 +108,25 @@ def predict(
     return good, bad
 
 
-def _in_this_process(
-    model: Predictor, source: Source, asked: Asked, workers: int
+def _on_this_machine(
+    model: Predictor, source: Source, asked: Asked, workers: int | None
 ) -> Iterator[Predicted]:
-    if workers:
-        raise EdgewiseError("--workers is for --engine ray; leave it out")
+    """By this process, or by several where that is asked for and rows can be predicted apart."""
+    if workers is not None and workers != 1:
+        if source.by_rows and model.device.type == "cpu":
+            return predicted_by_processes(model, source, asked, workers)
+        if workers:
+            model.unit.stretches(model.settings, source)  # says that there are none
+            raise EdgewiseError("--workers is for the CPU; leave it out, or give --device cpu")
     return model.unit.predicted(model, source, asked)
 
 
-def _by_ray(model: Predictor, source: Source, asked: Asked, workers: int) -> Iterator[Predicted]:
+def _by_ray(
+    model: Predictor, source: Source, asked: Asked, workers: int | None
+) -> Iterator[Predicted]:
     from edgewise.runs.ray_engine import predicted_by_ray  # an extra, and slow to import
 
-    return predicted_by_ray(model, source, asked, workers)
+    return predicted_by_ray(model, source, asked, workers or 0)
 
 
-ENGINES: dict[str, Engine] = {"local": _in_this_process, "ray": _by_ray}
+ENGINES: dict[str, Engine] = {"local": _on_this_machine, "ray": _by_ray}

@@ -7,24 +7,18 @@ files.
 
 import logging
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from edgewise.core.errors import EdgewiseError, missing_extra
-from edgewise.core.plugins import load_plugins, loaded_plugins
+from edgewise.core.plugins import loaded_plugins
 from edgewise.data.sources import Source
-from edgewise.runs.stretch_messages import (
-    predicted_from_bytes,
-    predicted_to_bytes,
-    stretch_from_bytes,
-    stretch_to_bytes,
-)
-from edgewise.training.predictor import Predictor, load_model
+from edgewise.runs.stretch_messages import predicted_from_bytes, stretch_to_bytes
+from edgewise.runs.stretch_worker import StretchWorker, files_of
+from edgewise.training.predictor import Predictor
 from edgewise.units.base import Asked, Predicted
 
 # Before Ray is imported: no telemetry, no warnings about itself, and workers that are as important
@@ -79,8 +73,10 @@ def _predicted(model: Predictor, source: Source, asked: Asked, workers: int) -> 
             compute=pool,
             num_cpus=1,
             num_gpus=1 if model.device.type == "cuda" else None,
-            fn_constructor_args=(ray.put(_files_of(model)), source, asked.smiles_column),
-            fn_constructor_kwargs={"plugins": loaded_plugins()},
+            fn_constructor_args=(
+                *(ray.put(files_of(model)), source),
+                *(asked.smiles_column, loaded_plugins()),
+            ),
         )
         try:
             for batch in predicted.iter_batches(batch_size=None, batch_format="pyarrow"):
@@ -161,13 +157,6 @@ def _quiet_context() -> Any:
     return context
 
 
-def _files_of(model: Predictor) -> dict[str, bytes]:
-    """The files of a saved model, which workers may find on no disk of theirs."""
-    with tempfile.TemporaryDirectory() as folder:
-        model.save(folder)
-        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
-
-
 def _message(content: bytes | None, error: str | None = None) -> pa.Table:
     return pa.Table.from_pydict({"content": [content], "error": [error]}, schema=_MESSAGES)
 
@@ -199,15 +188,8 @@ class _Rows(Datasource):
 class _Worker:
     """A process that predicts stretches."""
 
-    def __init__(
-        self, files: Any, source: Source, smiles_column: str, plugins: tuple[str, ...]
-    ) -> None:
-        load_plugins(plugins)
-        with tempfile.TemporaryDirectory() as folder:
-            for name, content in ray.get(files).items():
-                Path(folder, name).write_bytes(content)
-            self.model = load_model(folder)
-        self.source, self.asked = source, Asked(smiles_column)
+    def __init__(self, files: Any, *arguments: Any) -> None:
+        self.worker = StretchWorker(ray.get(files), *arguments)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         return pa.concat_tables(
@@ -217,10 +199,7 @@ class _Worker:
     def _answer(self, content: Any, error: Any) -> pa.Table:
         if error.is_valid:
             return _message(None, error.as_py())
-        stretch = stretch_from_bytes(content.as_buffer())
-        unit = self.model.unit
         try:
-            some = unit.predicted_stretch(self.model, self.source, stretch, self.asked)
+            return _message(self.worker.answer(content.as_buffer()))
         except EdgewiseError as failure:
             return _message(None, str(failure))
-        return _message(predicted_to_bytes(some))

@@ -156,8 +156,8 @@ class Unit:
     def stretches(self, settings: Settings, source: Source) -> Iterator[Stretch]:
         """New rows some at a time, as they stand in their file, for others to predict."""
         raise EdgewiseError(
-            f"the model predicts {self.plural} of a graph, which is read as a whole; --engine ray "
-            "is for files of molecules"
+            f"the model predicts {self.plural} of a graph, which is read as a whole; --workers and "
+            "--engine ray are for files of molecules"
         )
 
     def predicted_stretch(

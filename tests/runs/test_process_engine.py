@@ -1,0 +1,86 @@
+"""Several processes predict what one does, in order, and the loss of one is told in a sentence."""
+
+import os
+import signal
+
+import pytest
+from run_toys import SMILES
+
+from edgewise import runs
+from edgewise.core.errors import EdgewiseError
+from edgewise.runs import process_engine
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """Some stretches of molecules, one row of which cannot be read and one of which is broken."""
+    path = tmp_path_factory.mktemp("library") / "library.csv"
+    rows = [f"{i},{SMILES[i % len(SMILES)]},é" for i in range(2500)]
+    rows[7], rows[1500] = "7,C(,x", "1500,CC,x,y"
+    path.write_text("key,smiles,note\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.slow
+def test_two_processes_predict_what_one_does(molecule_run, library, tmp_path):
+    counts = [
+        runs.predict(molecule_run.folder, [library], tmp_path / f"{n}.csv", workers=n)
+        for n in (1, 2)
+    ]
+    assert counts == [(2498, 2), (2498, 2)]
+    assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "2.csv").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_lost_process_is_told_in_a_sentence_and_nothing_is_written(
+    molecule_run, library, tmp_path, monkeypatch
+):
+    import multiprocessing
+
+    def killing(content):
+        for process in multiprocessing.active_children():
+            os.kill(process.pid, signal.SIGKILL)
+        return original(content)
+
+    original = process_engine.stretch_to_bytes
+    monkeypatch.setattr(process_engine, "stretch_to_bytes", killing)
+    with pytest.raises(EdgewiseError, match=r"ended unexpectedly.*fewer --workers"):
+        runs.predict(molecule_run.folder, [library], tmp_path / "out.csv", workers=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """How many processes are started, in place of starting them."""
+    asked = []
+
+    def pretended(model, source, asked_of, stretches, workers):
+        asked.append((workers, sum(1 for _ in stretches)))
+        return iter(())
+
+    monkeypatch.setattr(process_engine, "_predicted", pretended)
+    return asked
+
+
+@pytest.mark.parametrize(("long", "expected"), [(3, [(2, 3)]), (4, [])])
+def test_processes_are_started_for_long_files_alone(
+    molecule_run, library, tmp_path, started, monkeypatch, long, expected
+):
+    monkeypatch.setattr(process_engine, "LONG", long)
+    monkeypatch.setattr(process_engine.torch, "get_num_threads", lambda: 2)
+    runs.predict(molecule_run.folder, [library], tmp_path / "out.csv", workers=0)
+    assert started == expected
+
+
+def test_without_being_asked_a_script_starts_no_process(
+    molecule_run, library, tmp_path, started, monkeypatch
+):
+    monkeypatch.setattr(process_engine, "LONG", 1)
+    runs.predict(molecule_run.folder, [library], tmp_path / "out.csv")
+    assert started == []
+
+
+def test_rows_that_cannot_be_predicted_apart_are_refused(node_run, place, tmp_path):
+    data = [str(place / name) for name in ("nodes.tsv", "edges.csv")]
+    with pytest.raises(EdgewiseError, match="--workers and --engine ray are for files of mol"):
+        runs.predict(node_run.folder, data, tmp_path / "out.csv", workers=2)
