@@ -72,6 +72,11 @@ class EdgeImporter(Importer):
         return EdgeReader(self._reader, True, choices.ports, choices.time, choices.directed, shown)
 
     @property
+    def ends(self) -> np.ndarray:
+        """The numbers of both ends of each row, -1 for no node of the table."""
+        return self._ends
+
+    @property
     def unknown(self) -> np.ndarray:
         """Whether each row of the table of edges names a node that there is not."""
         parts = [

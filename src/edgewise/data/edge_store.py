@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.core.errors import EdgewiseError
 from edgewise.core.manifest import MANIFEST
+from edgewise.core.schema import Maybe
 from edgewise.data.array_files import SHAPE, ArrayFile
 from edgewise.data.edge_reader import EdgeReader, ReadEdges, edge_reader_from_json
 from edgewise.data.graph_reader import TableNotes
@@ -37,6 +39,7 @@ from edgewise.kernels.incident_sampling import IncidentLists
 FORMAT = "edgewise edge store 1"
 EDGES = "edges.parquet"
 TABLES = {"nodes": NODES, "edges": EDGES}
+UNITS = ("edge", "link")
 _INCIDENT = IncidentLists._fields
 _PAIRS = ("pair_key", "pair_start", "pair_edge")
 ARRAYS = ("x", "edge_index", "edge_attr", "row", *_INCIDENT, *_PAIRS)
@@ -59,6 +62,7 @@ SHAPES = {
                 "split": {str: (str, bool, int)},
             },
             "notes": NOTES_SHAPE,
+            "unit": Maybe(str),  # until 0.2 the rows were always edges
         },
     }
 }
@@ -83,6 +87,7 @@ class EdgeStoreInfo:
         missing_values: Words that stand for missing in the table.
         decimal: The decimal point of its numbers.
         sources: The tables that were imported.
+        unit: What is to be predicted: each edge, or the link of a pair of nodes.
     """
 
     reader: EdgeReader
@@ -98,6 +103,7 @@ class EdgeStoreInfo:
     missing_values: tuple[str, ...] = ()
     decimal: str = "."
     sources: tuple[str, ...] = ()
+    unit: str = "edge"
 
     @property
     def arrays(self) -> tuple[str, ...]:
@@ -119,6 +125,8 @@ class EdgeStoreInfo:
         own: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in content.items()
         }
+        if own.get("unit", "edge") not in UNITS:
+            raise ValueError(f"rows are {own['unit']!r}, which this version does not know")
         reader, notes = edge_reader_from_json(content["reader"]), TableNotes(**content["notes"])
         return cls(**{**own, "reader": reader, "notes": notes})
 
@@ -134,7 +142,19 @@ class EdgeStore:
     files: Mapping[str, ArrayFile]
     tables_sha256: Mapping[str, str]
 
-    unit = "edge"  # what its rows are
+    @property
+    def unit(self) -> str:
+        """What its rows are."""
+        return self.info.unit
+
+    def imported_for(self, unit: str) -> "EdgeStore":
+        """The store itself; refused if other rows than those of this unit are predicted from it."""
+        if self.unit != unit:
+            raise EdgewiseError(
+                f"{self.folder} was imported with --predict {self.unit}s, to predict its "
+                f"{self.unit}s; import the tables again with --predict {unit}s"
+            )
+        return self
 
     @property
     def num_nodes(self) -> int:
@@ -158,7 +178,7 @@ class EdgeStore:
         undirected = {} if reader.directed else {"directed": False}
         times = {"time_column": reader.time} if reader.time else {}
         ports = {} if self.info.ports else {"ports": False}
-        return {**self.info.split, **undirected, **times, **ports, "predict": "edges"}
+        return {**self.info.split, **undirected, **times, **ports, "predict": f"{self.unit}s"}
 
     @cached_property
     def node_names(self) -> tuple[str, ...]:
@@ -244,7 +264,7 @@ def open_edge_store(folder: str | Path) -> EdgeStore:
     """Open a store of edges; one that is damaged is refused before anything is read.
 
     Args:
-        folder: What ``edgewise import --predict edges`` wrote.
+        folder: What ``edgewise import --predict edges`` or ``links`` wrote.
     """
     folder = Path(folder)
     content = read_manifest(folder, SHAPES)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -48,16 +48,10 @@ def without_rows_of_edges(found: GraphInput) -> GraphInput:
     """The same; refused where edges are kept as rows, and nothing is known of nodes."""
     if found.edge_store is not None:
         raise EdgewiseError(
-            f"{found.edge_store.folder} was imported with --predict edges, to predict its edges; "
-            "import the tables again without --predict"
+            f"{found.edge_store.folder} was imported with --predict {found.edge_store.unit}s, to "
+            f"predict its {found.edge_store.unit}s; import the tables again without --predict"
         )
     return found
-
-
-def with_whole_graph(found: GraphInput) -> GraphInput:
-    """The same, with all of a stored graph for those who need it at once."""
-    found = without_rows_of_edges(found)
-    return found if found.store is None else replace(found, graph=found.store.whole())
 
 
 def as_text(settings: DataSettings) -> dict[str, Any]:

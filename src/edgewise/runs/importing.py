@@ -34,9 +34,9 @@ def import_graph(
 ) -> Store:
     """Import a table of nodes and one of edges into a graph store: a new folder.
 
-    Memory is bounded by the nodes, and with ``predict="edges"`` by one column of the edges. The
-    result is what training on the same tables would read, but for the order of the edges, which
-    stays that of the table where they are predicted.
+    Memory is bounded by the nodes, and with ``predict="edges"`` or ``"links"`` by one column of the
+    edges and their ends. The result is what training on the same tables would read, but for the
+    order of the edges, which stays that of the table where they or links are predicted.
 
     Args:
         data: Two tables, CSV, TSV or Parquet, or folders of such parts; or a folder that holds
@@ -83,8 +83,8 @@ def _checked(given: dict[str, Any], unit: Unit, like: str | Path | None) -> Sett
     takes, why = unit.import_settings, "tables are imported"
     if not takes:
         raise EdgewiseError(
-            f"there is no store of {unit.plural}; import nodes, without --predict, whose store "
-            "holds links as well, or --predict edges"
+            f"there is no store of {unit.plural}; a store holds one graph, of which nodes, edges "
+            "or links are predicted"
         )
     if like is not None:
         takes, why = _LIKE_SETTINGS, f"columns are read as {like} learnt to"
@@ -136,4 +136,4 @@ def _learnt(like: str | Path) -> tuple[Learnt, Unit]:
         unit: Unit = UNITS[store.unit]
         return Learnt(str(like), store.info.reader, store.info.targets), unit
     model = load_model(like)
-    return Learnt(str(like), model.encoder, tuple(model.task.names)), model.unit
+    return Learnt(str(like), model.encoder, model.unit.kept_columns(model.task)), model.unit

@@ -122,6 +122,10 @@ class Unit:
     # Those of an import that are this unit's to take; without any there is no store of its rows.
     import_settings: ClassVar[frozenset[str]] = frozenset()
 
+    def kept_columns(self, task: Task) -> tuple[str, ...]:
+        """The columns of tables that a store keeps for what is predicted."""
+        return tuple(task.names)
+
     def import_tables(self, tables: ImportedTables) -> None:
         """Read tables, and write the files of a store."""
         raise NotImplementedError

@@ -63,7 +63,7 @@ class EdgeUnit(Unit):
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
         _refuse(settings)
-        found = read_edges(source, settings)
+        found = read_edges(self.name, source, settings)
         names, notes = found.targets()
         task, truth = find_task(found.table, names, settings.data.task, found.categories)
         truth = without_unknown_ends(truth, task, found.unknown())
@@ -120,7 +120,7 @@ class EdgeUnit(Unit):
         self, model: Predicts, source: Source, tell: Tell
     ) -> tuple[EdgeRows, Tensor | EdgewiseError | None, int]:
         """Edges as the model reads them, their truth (or why not), and how many there were."""
-        read, table = read_like(model, source)
+        read, table = read_like(self.name, model, source)
         if read.notes.changed:
             tell(str(read.notes))
         truth = table_truth(model.task, table)

@@ -23,7 +23,7 @@ def import_edges(tables: ImportedTables) -> None:
     """Write the files of a store; of the edges, one column at a time is in memory."""
     like, settings, edges = tables.like, tables.settings, tables.edges
     refuse_merging(settings, "the rows here")
-    known = None if like is None else _reader(like)
+    known = None if like is None else reader_of(like, "edges")
     targets = _targets(tables)
     split_column = settings.split.split_column
     kept = tuple(dict.fromkeys((*targets, *filter(None, (split_column,)))))
@@ -33,7 +33,7 @@ def import_edges(tables: ImportedTables) -> None:
         scratch=tables.scratch,
         show=tables.show,
         reader=None if known is None else known.tables,
-        choices=_choices(settings, kept),
+        choices=column_choices(settings, kept),
     )
     importer.read_ends()
     time = settings.split.time_column if known is None else known.time
@@ -61,11 +61,12 @@ def import_edges(tables: ImportedTables) -> None:
     write_edge_manifest(tables.folder, files, info)
 
 
-def _reader(like: Learnt) -> EdgeReader:
+def reader_of(like: Learnt, plural: str) -> EdgeReader:
+    """How tables were read before to predict ``plural``."""
     if not isinstance(like.encoder, EdgeReader) or not like.encoder.has_nodes:
         raise EdgewiseError(
             f"{like.name} did not learn how a table of nodes and one of edges are read, to predict "
-            "edges; name such a run, or its store"
+            f"{plural}; name such a run, or its store"
         )
     return like.encoder
 
@@ -112,7 +113,8 @@ def _training_rows(
     }
 
 
-def _choices(settings: Settings, kept: tuple[str, ...]) -> ColumnChoices:
+def column_choices(settings: Settings, kept: tuple[str, ...]) -> ColumnChoices:
+    """How columns are read, but for those that are kept as they are."""
     data, time = settings.data, settings.split.time_column
     left_out = (*data.ignore, *kept, *data.label_columns, *filter(None, (time,)))
     return ColumnChoices(

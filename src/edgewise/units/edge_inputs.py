@@ -13,7 +13,7 @@ from edgewise.data.edge_store import EdgeStore
 from edgewise.data.graph_tables import learn_channel
 from edgewise.data.sources import GraphInput, Source
 from edgewise.data.splits import Split
-from edgewise.data.store_files import as_tensor, checksum_of_rows
+from edgewise.data.store_files import as_tensor
 from edgewise.data.tables import Table
 from edgewise.data.times import read_times
 from edgewise.graphs.incident import port_numbers
@@ -22,7 +22,11 @@ from edgewise.tasks.reading import guessed_target
 from edgewise.units.base import Predicts
 from edgewise.units.edge_notices import edge_row_notices, late_notices
 from edgewise.units.edge_tables import known_ends, learnt_reader, node_table, table_ends
-from edgewise.units.stored_columns import check_edge_columns
+from edgewise.units.stored_columns import (
+    check_edge_columns,
+    learnt_notices,
+    refuse_imported_otherwise,
+)
 
 
 class EdgesOfTables:
@@ -123,16 +127,10 @@ class EdgesOfStore:
         return self._store.read(), replace(reader, shown=shown)
 
     def notices(self, reader: EdgeReader, task: Task, truth: Tensor, split: Split) -> list[str]:
-        info, times, notices = self._store.info, self.times(), []
+        times, notices = self.times(), []
         if times is not None:  # what is larger than tables is not searched for leaks
             notices += late_notices(times, split, "edges")
-        if info.learnt_rows and info.learnt_rows != checksum_of_rows(split.train.numpy()):
-            notices.append(
-                f"the columns of {self._store.folder} were learnt from other rows than these "
-                f"training rows ({info.learnt_by}), perhaps from test rows of this split; import "
-                "the tables again with this split"
-            )
-        return notices
+        return notices + learnt_notices(self._store, split.train.numpy())
 
     def _refuse_other_settings(self) -> None:
         """Refuse settings that the import decided otherwise."""
@@ -145,19 +143,14 @@ class EdgesOfStore:
             "ports": (settings.model.ports or not reader.ports, True),
             "label_columns": (settings.data.label_columns or shown, shown),
         }
-        differing = [name for name, (said, imported) in asked.items() if said != imported]
-        if differing:
-            raise EdgewiseError(
-                f"{self._store.folder} was imported with other settings of {preview(differing)}; "
-                "leave them out, or import the tables again with them"
-            )
+        refuse_imported_otherwise(self._store.folder, asked)
 
 
-def read_edges(source: Source, settings: Settings) -> EdgesOfTables | EdgesOfStore:
-    """Edges to learn from."""
+def read_edges(unit: str, source: Source, settings: Settings) -> EdgesOfTables | EdgesOfStore:
+    """Edges to learn from; ``unit`` is the name of that whose rows they are."""
     found = source.read_graph(settings.data)
     if found.edge_store is not None:
-        return EdgesOfStore(found.edge_store, settings)
+        return EdgesOfStore(found.edge_store.imported_for(unit), settings)
     if found.store is not None:
         raise EdgewiseError(
             f"{found.store.folder} is a graph store without rows of edges: parallel ones were "
@@ -171,11 +164,11 @@ def read_edges(source: Source, settings: Settings) -> EdgesOfTables | EdgesOfSto
     return EdgesOfTables(found, found.edges, settings)
 
 
-def read_like(model: Predicts, source: Source) -> tuple[ReadEdges, Table]:
+def read_like(unit: str, model: Predicts, source: Source) -> tuple[ReadEdges, Table]:
     """Edges as a model reads them, and the table of what is known of its rows."""
     found = source.read_graph(replace(model.settings.data, target=model.task.names))
     if found.edge_store is not None and model.encoder is not None:
-        check_edge_columns(model.encoder, found.edge_store)
+        check_edge_columns(model.encoder, found.edge_store.imported_for(unit))
         read = found.edge_store.read()
         if not model.encoder.shown:
             read = replace(read, shown=None)

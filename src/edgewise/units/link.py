@@ -10,31 +10,31 @@ import torch
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.settings import Settings
+from edgewise.core.settings import IMPORT_SETTINGS, Settings
 from edgewise.data.edge_reader import EdgeReader, load_edge_reader
-from edgewise.data.source import with_whole_graph
 from edgewise.data.sources import GraphInput, Source
 from edgewise.data.tables import Table
-from edgewise.data.times import read_times
 from edgewise.graphs.graph import Graph, single_precision
 from edgewise.graphs.link_rows import LinkRows, pair_width
 from edgewise.graphs.links import Links, find_links
 from edgewise.graphs.pair_names import pair_name
 from edgewise.nn.network import Network
-from edgewise.tasks.base import Columns, Prediction
-from edgewise.tasks.classification import Classification
+from edgewise.tasks.base import Columns, Prediction, Task
 from edgewise.tasks.link import Link, link_task
 from edgewise.units.base import Asked, Opened, Predicted, Predicts, Problem, Show, Unit
-from edgewise.units.edge_notices import time_notices
-from edgewise.units.edge_tables import (
-    known_ends,
-    learnt_reader,
-    refuse_merging,
-    split_of_edges,
-    table_ends,
-    time_notes,
-)
+from edgewise.units.edge_tables import refuse_merging, split_of_edges, time_notes
 from edgewise.units.fan_outs import refuse_undivided
+from edgewise.units.imported_tables import ImportedTables
+from edgewise.units.link_import import MERGED, import_links
+from edgewise.units.link_inputs import (
+    LinksOfStore,
+    LinksOfTables,
+    find_link_rows,
+    refuse_target,
+    stored_links,
+    types_of_edges,
+    without_times,
+)
 from edgewise.units.link_problem import link_problem
 from edgewise.units.link_scores import (
     named_nodes,
@@ -43,6 +43,9 @@ from edgewise.units.link_scores import (
     recommended_columns,
 )
 from edgewise.units.pair_network import pair_network
+from edgewise.units.stored_columns import check_edge_columns
+
+_IMPORT = ", or a store that was imported with --predict links"
 
 
 class LinkUnit(Unit):
@@ -53,44 +56,42 @@ class LinkUnit(Unit):
     not_searched = frozenset({"layer", "batch_size"})
     id_column, error_view = "row", "edges"
     encoder_file = "reader.json"
+    import_settings = IMPORT_SETTINGS - {"task", "split_column", "label_columns", "ports"}
 
     def open(self, source: Source, settings: Settings, progress: Show | None = None) -> Opened:
-        found = with_whole_graph(source.read_graph(settings.data))
+        found = source.read_graph(settings.data)
         _refuse(found, settings)
-        time = settings.split.time_column
-        if found.edges is None:
-            assert found.graph is not None
-            graph, task = single_precision(found.graph), link_task()
+        if found.edge_store is not None:
+            inputs: LinksOfStore | LinksOfTables = LinksOfStore(
+                found.edge_store.imported_for(self.name), settings
+            )
+        elif found.edges is not None:
+            inputs = LinksOfTables(found, found.edges, settings)
+        else:
+            graph, task = single_precision(_ready_graph(found)), link_task()
             links = find_links(graph.edge_index, directed=settings.model.directed)
             split = split_of_edges(settings, task, links.truth, None, None)
             problem = link_problem(graph, links, task, split, settings)
             return Opened(problem, (str(graph), *found.notes, _note(links, task)))
-        ends = table_ends(found, settings)
-        rows = np.flatnonzero((ends >= 0).all(axis=1))
-        times = read_times(found.edges, time)[rows] if time else None
-        when = None if times is None else torch.from_numpy(times)
-        task, types = _task_and_types(found.edges, settings)
-        types = None if types is None else types[rows]
-        links = find_links(
-            known_ends(ends),
-            directed=settings.model.directed,
-            time=when,
-            types=types,
-            num_types=len(task.types),
+        rows = find_link_rows(
+            *(inputs.ends, inputs.rows, inputs.times, inputs.table, inputs.target), settings
         )
-        row_times = None if links.time is None else links.time.numpy()
-        split = split_of_edges(settings, task, links.truth, None, row_times)
-        reader = learnt_reader(
-            found,
-            settings,
-            _trained_rows(links, split.train, rows, when, settings),
-            categories=settings.data.target,
+        graph, reader = inputs.read(rows)
+        problem = link_problem(
+            *(graph, rows.links, rows.task, rows.split, settings, reader),
+            time=rows.time,
+            types=rows.types,
         )
-        graph = reader.read(found.nodes, found.edges).graph
-        problem = link_problem(graph, links, task, split, settings, reader, time=when, types=types)
-        notes = (str(graph), *found.notes, _note(links, task), *time_notes(time, "links"))
-        notices = time_notices(found.edges, row_times, split, settings.data.target, "links")
-        return Opened(problem, notes, notices=tuple(notices))
+        by_time = time_notes(settings.split.time_column, "links")
+        notes = (str(graph), *found.notes, _note(rows.links, rows.task), *by_time)
+        return Opened(problem, notes, notices=tuple(inputs.notices(rows)))
+
+    def kept_columns(self, task: Task) -> tuple[str, ...]:
+        assert isinstance(task, Link)
+        return (task.column,) if task.column else ()
+
+    def import_tables(self, tables: ImportedTables) -> None:
+        import_links(tables)
 
     def takes(self, settings: Settings) -> frozenset[str]:
         # Of a whole graph, an epoch is ten steps.
@@ -130,22 +131,21 @@ class LinkUnit(Unit):
 
     def _graph(self, model: Predicts, source: Source) -> tuple[Graph, Tensor | None]:
         """The graph as the model reads it, and the types of its edges."""
-        found = with_whole_graph(source.read_graph(model.settings.data))
-        if found.graph is not None:
-            return single_precision(found.graph), None
+        found, task = source.read_graph(model.settings.data), model.task
+        assert isinstance(task, Link)
+        if found.edge_store is not None and model.encoder is not None:
+            check_edge_columns(model.encoder, found.edge_store.imported_for(self.name))
+            return stored_links(found.edge_store, task)
+        if found.edges is None and found.edge_store is None:
+            return single_precision(_ready_graph(found)), None
         if model.encoder is None or found.edges is None:
             raise EdgewiseError(
                 f"the model was not trained on tables, so it cannot read {source}; give its graph"
             )
-        # What is asked for comes after all that is there, so times say nothing.
-        read = replace(model.encoder, time="").read(found.nodes, found.edges)
-        assert isinstance(model.task, Link)
-        if not model.task.types:
+        read = without_times(model.encoder).read(found.nodes, found.edges)
+        if not task.types:
             return read.graph, None
-        codes, words = found.edges.categories(model.task.column)
-        number = {name: k for k, name in enumerate(model.task.types)}
-        types = np.array([*(number.get(word, -1) for word in words), -1])[codes]
-        return read.graph, torch.from_numpy(types)[read.rows]
+        return read.graph, types_of_edges(found.edges, task)[read.rows]
 
     def load_encoder(self, path: Path) -> EdgeReader | None:
         return load_edge_reader(path) if path.exists() else None
@@ -185,22 +185,14 @@ class LinkUnit(Unit):
 def _refuse(found: GraphInput, settings: Settings) -> None:
     """Refuse settings that would be ignored."""
     data, time = settings.data, settings.split.time_column
-    refuse_merging(settings, "what messages go along, and one link for each pair")
-    if found.edges is None and (data.target or time):
+    refuse_merging(settings, MERGED)
+    named = [*data.target, *filter(None, [time])]
+    if found.edges is None and found.edge_store is None and named:
         raise EdgewiseError(
-            f"the edges have no columns, such as {preview([*data.target, *filter(None, [time])])}; "
-            "leave them out, or give tables"
+            f"the edges have no columns, such as {preview(named)}; leave them out, or give tables"
+            f"{_IMPORT if found.store is not None else ''}"
         )
-    if len(data.target) > 1:
-        raise EdgewiseError(
-            f"one column names the types of links, not {preview(data.target)}; name one, or none"
-        )
-    ends = {data.source_column, data.destination_column}
-    if ends & {*data.target}:
-        raise EdgewiseError(
-            f"{preview(data.target)} names ends of edges, not their type; name another column with "
-            "--target, or none"
-        )
+    refuse_target(data.target, data.source_column, data.destination_column)
     if settings.split.split_column:
         raise EdgewiseError(
             "the rows are pairs of nodes, of which a column of the edges says nothing; leave out "
@@ -208,26 +200,11 @@ def _refuse(found: GraphInput, settings: Settings) -> None:
         )
 
 
-def _task_and_types(edges: Table, settings: Settings) -> tuple[Link, Tensor | None]:
-    """The task, and the number of the type of each row of the edges table."""
-    if not settings.data.target:
-        return link_task(), None
-    (column,) = settings.data.target
-    classes = Classification.learn(edges, (column,), (column,))
-    return link_task(column, classes.classes), classes.read(edges)
-
-
-def _trained_rows(
-    links: Links, train: Tensor, rows: np.ndarray, when: Tensor | None, settings: Settings
-) -> np.ndarray | None:
-    """The rows of the edges table that scales and categories are learnt from."""
-    if settings.data.fit_on == "all":
-        return None
-    if when is None or links.time is None:
-        return rows[torch.isin(links.of_edge, train).numpy()]
-    # A repeated edge is no link of its own: what is not later than training links is known.
-    latest = links.time[train].max() if len(train) else -torch.inf
-    return rows[(when <= latest).numpy()]
+def _ready_graph(found: GraphInput) -> Graph:
+    """A graph that came without columns, all of it."""
+    graph = found.graph if found.store is None else found.store.whole()
+    assert graph is not None
+    return graph
 
 
 def _note(links: Links, task: Link) -> str:

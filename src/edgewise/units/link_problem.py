@@ -68,7 +68,8 @@ def link_problem(
         starts = stretch_starts(links.time.numpy(), split)
         times = LinkTimes(time.double(), links.time[of_link], starts)
     data = link_rows(settings)(
-        replace(graph, y=None, class_names=None),
+        # What has no labels stays as it is: a stored graph is not read once more.
+        graph if graph.y is None else replace(graph, y=None, class_names=None),
         links.of_edge,
         links.pairs[:, of_link],
         torch.where(first, of_link, -1),

@@ -1,12 +1,17 @@
 """Whether the numbers of a store mean what they meant to a model."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.edge_reader import EdgeReader
 from edgewise.data.edge_store import EdgeStore
 from edgewise.data.graph_reader import GraphReader
 from edgewise.data.graph_store import GraphStore
+from edgewise.data.store_files import checksum_of_rows
 
 _WORDS = {
     "has_nodes": "whether nodes have a table",
@@ -41,6 +46,28 @@ def check_edge_columns(encoder: EdgeReader, store: EdgeStore) -> None:
         differ = f"{', '.join(_WORDS[name] for name in differing)} differ"
     if differ:
         raise _refused(store.folder, differ)
+
+
+def refuse_imported_otherwise(folder: Path, imported: Mapping[str, tuple[Any, Any]]) -> None:
+    """Refuse settings that the import decided otherwise: what is said and what was, by name."""
+    differing = [name for name, (said, was) in imported.items() if said != was]
+    if differing:
+        raise EdgewiseError(
+            f"{folder} was imported with other settings of {preview(differing)}; leave them out, "
+            "or import the tables again with them"
+        )
+
+
+def learnt_notices(store: EdgeStore, rows: np.ndarray | None) -> list[str]:
+    """A sentence where columns were learnt from other rows than those of training."""
+    info = store.info
+    if not info.learnt_rows or rows is None or info.learnt_rows == checksum_of_rows(rows):
+        return []
+    return [
+        f"the columns of {store.folder} were learnt from other rows than these training rows "
+        f"({info.learnt_by}), perhaps from test rows of this split; import the tables again with "
+        "this split"
+    ]
 
 
 def _refused(folder: Path, differ: str) -> EdgewiseError:

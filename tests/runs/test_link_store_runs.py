@@ -1,0 +1,144 @@
+"""A run on a store of links is the run on its tables, number for number; others are refused."""
+
+import pytest
+from run_toys import files_of
+
+import edgewise as ew
+from edgewise import runs
+from edgewise.core.errors import EdgewiseError
+from edgewise.data.stores import open_any_store
+
+FAST = {"hidden": 4, "depth": 1, "epochs": 2, "patience": 2, "seed": 3}
+KINDS = {
+    "links": ({"ignore": ("when",)}, {}),
+    "links without direction": ({"ignore": ("when",), "directed": False}, {}),
+    "types": ({"ignore": ("when",), "target": ("kind",)}, {}),
+    "time": ({"time_column": "when"}, {}),
+    "types by time": ({"time_column": "when", "target": ("kind",)}, {}),
+    "sampled types": (
+        {"ignore": ("when",), "target": ("kind",)},
+        {"neighbors": "3", "batch_size": 32},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """Nodes, and edges with times and kinds, of which some are parallel and one goes nowhere."""
+    folder = tmp_path_factory.mktemp("tables")
+    nodes = [f"n{i},{i * 7 % 11},{'xyz'[i % 3]}" for i in range(30)]
+    edges = [
+        f"n{i},n{(i + step) % 30},{i % 7},{'ab'[(i + step) % 2]},{2000 + (i * 11 + step) % 40}"
+        for i in range(30)
+        for step in (1, 2, 5)
+    ]
+    edges += [edges[3], "n1,nowhere,1,a,2001", "n4,n9,2,,2010"]
+    write(folder / "nodes.csv", "id,size,shape", nodes)
+    write(folder / "edges.csv", "source,target,amount,kind,when", edges)
+    return folder
+
+
+def write(path, header, lines):
+    path.write_text("\n".join([header, *lines]) + "\n")
+
+
+def both(tables, tmp_path, imported, trained):
+    """A store of the tables, and a run on each."""
+    said = {"unknown": "drop", "predict": "links", **imported}
+    store = ew.import_graph(tables, tmp_path / "store", **said, seed=FAST["seed"]).folder
+    of_tables = runs.train(tables, tmp_path / "run", **{**said, **FAST, **trained})
+    # What the import was told follows from the store.
+    return store, of_tables, runs.train(store, tmp_path / "stored", **{**FAST, **trained})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_on_a_store_of_links_is_a_run_on_its_tables(kind, tables, tmp_path):
+    store, of_tables, of_store = both(tables, tmp_path, *KINDS[kind])
+    ours, theirs = files_of(of_store.folder), files_of(of_tables.folder)
+    for name in ("predictions.csv", "history.csv", "splits.json", "reader.json", "metrics"):
+        assert ours[name] == theirs[name], name
+    written = []
+    for run, place in ((of_tables, tables), (of_tables, store), (of_store, store)):
+        written.append(tmp_path / f"{len(written)}.csv")
+        runs.predict(run.folder, [str(place)], written[-1], top=2)
+    assert len({path.read_bytes() for path in written}) == 1
+
+
+def test_new_tables_are_imported_like_a_run_or_a_store(tables, tmp_path):
+    store, run, _ = both(tables, tmp_path, *KINDS["types"])
+    new = tmp_path / "new"
+    new.mkdir()
+    (new / "nodes.csv").write_bytes((tables / "nodes.csv").read_bytes())
+    header, *rows = (tables / "edges.csv").read_text().splitlines()
+    write(new / "edges.csv", header, rows[:60])
+    runs.predict(run.folder, [str(new)], tmp_path / "tables.csv", top=3)
+    for name, like in (("a", run.folder), ("b", store)):
+        found = ew.import_graph(new, tmp_path / name, like=like)
+        assert (found.unit, found.info.targets) == ("link", ("kind",))
+        runs.predict(run.folder, [str(found.folder)], tmp_path / f"{name}.csv", top=3)
+        assert (tmp_path / f"{name}.csv").read_bytes() == (tmp_path / "tables.csv").read_bytes()
+    without = ew.import_graph(
+        tables,
+        tmp_path / "plain",
+        predict="links",
+        unknown="drop",
+        ignore=("when",),
+    )
+    with pytest.raises(EdgewiseError, match=r"no column 'kind' with the types|--like RUN"):
+        runs.predict(run.folder, [str(without.folder)], tmp_path / "out.csv", top=3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"target": "amount"}, r"imported with other settings of \[target\]"),
+        ({"time_column": "when"}, r"imported with other settings of \[time_column\]"),
+        ({"directed": False}, r"imported with other settings of \[directed\]"),
+        ({"predict": "edges", "target": "kind"}, "imported with --predict links, .* edges"),
+        ({"predict": "nodes", "target": "shape"}, "imported with --predict links, to predict its"),
+        ({"split": "0.5,0.2,0.3"}, "learnt from other rows"),
+    ],
+)
+def test_a_store_of_links_says_what_it_is_not_for(settings, sentence, tables, tmp_path):
+    said = {"unknown": "drop", "target": "kind", "ignore": ("when",)}
+    store = ew.import_graph(tables, tmp_path / "store", predict="links", **said)
+    if "split" in settings:
+        run = runs.train(store.folder, tmp_path / "run", **FAST, **settings)
+        assert any(sentence in notice for notice in run.notices)
+        return
+    with pytest.raises(EdgewiseError, match=sentence):
+        runs.train(store.folder, tmp_path / "run", **FAST, **settings)
+
+
+def test_a_store_of_edges_is_none_of_links(tables, tmp_path):
+    said = {"unknown": "drop", "target": "kind", "ignore": ("when",)}
+    store = ew.import_graph(tables, tmp_path / "store", predict="edges", **said)
+    with pytest.raises(EdgewiseError, match=r"imported with --predict edges, .* --predict links"):
+        runs.train(store.folder, tmp_path / "run", predict="links", **FAST)
+
+
+def test_a_unit_that_nobody_knows_is_refused(tables, tmp_path):
+    said = {"unknown": "drop", "ignore": ("when",)}
+    folder = ew.import_graph(tables, tmp_path / "store", predict="links", **said).folder
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace('"unit": "link"', '"unit": "word"'))
+    with pytest.raises(EdgewiseError, match=r"manifest\.json"):
+        open_any_store(folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"target": ("kind", "amount")}, "one column names the types of links"),
+        ({"target": "source"}, "names ends of edges, not their type"),
+        ({"target": "nothing"}, "has no column 'nothing'"),
+        ({"duplicates": "sum"}, "merges edges"),
+        ({"split_column": "kind"}, r"\[split_column\] does not apply here"),
+        ({"label_columns": ("amount",)}, r"\[label_columns\] does not apply here"),
+    ],
+)
+def test_imports_that_make_no_store_of_links(settings, sentence, tables, tmp_path):
+    said = {"unknown": "drop", **settings}
+    with pytest.raises(EdgewiseError, match=sentence):
+        ew.import_graph(tables, tmp_path / "store", predict="links", **said)
+    assert not (tmp_path / "store").exists()
