@@ -6,9 +6,9 @@ Molecules of the screen for HIV (from a wheel, by pip), predicted by models of L
 are trained for three epochs, which the time of predicting does not depend on, Edgewise with its
 default network and its kernel regression on 3,360 molecules. Both are run through their command
 lines, on one thread and on all processors (`edgewise predict` then starts processes by itself;
-chemprop has its threads), by turns, twice; the faster one counts. A second run on 1,000 molecules
-says what the start takes; the rate is that of the other molecules. Writes
-benchmarks/results/predicting.json.
+chemprop has its threads), twice; the faster one counts. A second run on 1,000 molecules says what
+the start takes; the rate is that of the other molecules, which for Edgewise on all processors has
+the start of its processes in it. Writes benchmarks/results/predicting.json.
 """
 
 import argparse

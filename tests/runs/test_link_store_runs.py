@@ -1,11 +1,14 @@
 """A run on a store of links is the run on its tables, number for number; others are refused."""
 
+import json
+
 import pytest
 from run_toys import files_of
 
 import edgewise as ew
 from edgewise import runs
 from edgewise.core.errors import EdgewiseError
+from edgewise.data import store_files
 from edgewise.data.stores import open_any_store
 
 FAST = {"hidden": 4, "depth": 1, "epochs": 2, "patience": 2, "seed": 3}
@@ -77,15 +80,52 @@ def test_new_tables_are_imported_like_a_run_or_a_store(tables, tmp_path):
         assert (found.unit, found.info.targets) == ("link", ("kind",))
         runs.predict(run.folder, [str(found.folder)], tmp_path / f"{name}.csv", top=3)
         assert (tmp_path / f"{name}.csv").read_bytes() == (tmp_path / "tables.csv").read_bytes()
-    without = ew.import_graph(
-        tables,
-        tmp_path / "plain",
-        predict="links",
-        unknown="drop",
-        ignore=("when",),
+    said = {"unknown": "drop", "ignore": ("when",), "seed": FAST["seed"], "fit_on": "all"}
+    plain = ew.import_graph(tables, tmp_path / "plain", predict="links", **said)
+    typed = runs.train(
+        tables, tmp_path / "typed", predict="links", target="kind", **{**said, **FAST}
     )
-    with pytest.raises(EdgewiseError, match=r"no column 'kind' with the types|--like RUN"):
-        runs.predict(run.folder, [str(without.folder)], tmp_path / "out.csv", top=3)
+    with pytest.raises(EdgewiseError, match=r"no column 'kind' with the types"):
+        runs.predict(typed.folder, [str(plain.folder)], tmp_path / "out.csv", top=3)
+    for settings, sentence in (
+        ({"target": "amount"}, r"knows the types of links by \[kind\], not by \[amount\]"),
+        ({"split_column": "kind"}, r"\[split_column\] does not apply here"),
+    ):
+        with pytest.raises(EdgewiseError, match=sentence):
+            ew.import_graph(new, tmp_path / "c", like=run.folder, **settings)
+
+
+def test_times_are_not_asked_of_tables_whose_links_are_still_to_come(tables, tmp_path):
+    store, run, _ = both(tables, tmp_path, *KINDS["types by time"])
+    new = tmp_path / "new"
+    new.mkdir()
+    (new / "nodes.csv").write_bytes((tables / "nodes.csv").read_bytes())
+    lines = (tables / "edges.csv").read_text().splitlines()
+    write(new / "edges.csv", lines[0].rpartition(",")[0], [x.rpartition(",")[0] for x in lines[1:]])
+    timeless = ew.import_graph(new, tmp_path / "timeless", like=run.folder).folder
+    written = []
+    for place in (tables, new, store, timeless):
+        written.append(tmp_path / f"{len(written)}.csv")
+        runs.predict(run.folder, [str(place)], written[-1], top=2)
+    assert len({path.read_bytes() for path in written}) == 1
+
+
+def test_a_store_of_nodes_is_checked_against_the_model(tables, tmp_path):
+    said = {"unknown": "drop", "fit_on": "all", "ignore": ("when",)}
+    nodes = ew.import_graph(tables, tmp_path / "nodes", target="shape", duplicates="sum", **said)
+    run = runs.train(tables, tmp_path / "run", predict="links", **said, **FAST)
+    with pytest.raises(EdgewiseError, match=r"import its tables again with --like RUN"):
+        runs.predict(run.folder, [str(nodes.folder)], tmp_path / "out.csv", top=2)
+
+
+def test_a_split_file_with_other_rows_is_refused(tables, tmp_path):
+    split = tmp_path / "split.json"
+    split.write_text(json.dumps({"train": [0, 1, 9999], "validation": [2], "test": [3]}))
+    for said in ({"ignore": ("when",)}, {"time_column": "when"}):
+        with pytest.raises(EdgewiseError, match="9999"):
+            ew.import_graph(
+                tables, tmp_path / "s", predict="links", unknown="drop", split=str(split), **said
+            )
 
 
 @pytest.mark.parametrize(
@@ -121,8 +161,12 @@ def test_a_unit_that_nobody_knows_is_refused(tables, tmp_path):
     said = {"unknown": "drop", "ignore": ("when",)}
     folder = ew.import_graph(tables, tmp_path / "store", predict="links", **said).folder
     path = folder / "manifest.json"
-    path.write_text(path.read_text().replace('"unit": "link"', '"unit": "word"'))
-    with pytest.raises(EdgewiseError, match=r"manifest\.json"):
+    content = json.loads(path.read_text())
+    assert content["graph"]["unit"] == "link"
+    content["graph"]["unit"] = "word"
+    content["checksum"] = store_files._checksum(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(EdgewiseError, match="rows are 'word', which this version does not know"):
         open_any_store(folder)
 
 

@@ -22,7 +22,8 @@ def library(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_two_processes_predict_what_one_does(molecule_run, library, tmp_path):
+def test_two_processes_predict_what_one_does(molecule_run, library, tmp_path, monkeypatch):
+    monkeypatch.setattr(process_engine, "_AHEAD", 1)  # fewer than there are stretches
     counts = [
         runs.predict(molecule_run.folder, [library], tmp_path / f"{n}.csv", workers=n)
         for n in (1, 2)
@@ -49,6 +50,15 @@ def test_a_lost_process_is_told_in_a_sentence_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
+def test_what_keeps_a_process_from_predicting_is_told(molecule_run, library, tmp_path, monkeypatch):
+    plugin = str(tmp_path / "gone.py")
+    monkeypatch.setattr(process_engine, "loaded_plugins", lambda: (plugin,))
+    with pytest.raises(EdgewiseError, match=r"gone\.py"):
+        runs.predict(molecule_run.folder, [library], tmp_path / "out.csv", workers=2)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture
 def started(monkeypatch):
     """How many processes are started, in place of starting them."""
@@ -62,11 +72,11 @@ def started(monkeypatch):
     return asked
 
 
-@pytest.mark.parametrize(("long", "expected"), [(3, [(2, 3)]), (4, [])])
+@pytest.mark.parametrize(("rows", "expected"), [(2499, [(2, 3)]), (2500, [])])
 def test_processes_are_started_for_long_files_alone(
-    molecule_run, library, tmp_path, started, monkeypatch, long, expected
+    molecule_run, library, tmp_path, started, monkeypatch, rows, expected
 ):
-    monkeypatch.setattr(process_engine, "LONG", long)
+    monkeypatch.setattr(process_engine, "MIN_ROWS", rows)
     monkeypatch.setattr(process_engine.torch, "get_num_threads", lambda: 2)
     runs.predict(molecule_run.folder, [library], tmp_path / "out.csv", workers=0)
     assert started == expected
@@ -75,7 +85,7 @@ def test_processes_are_started_for_long_files_alone(
 def test_without_being_asked_a_script_starts_no_process(
     molecule_run, library, tmp_path, started, monkeypatch
 ):
-    monkeypatch.setattr(process_engine, "LONG", 1)
+    monkeypatch.setattr(process_engine, "MIN_ROWS", 1)
     runs.predict(molecule_run.folder, [library], tmp_path / "out.csv")
     assert started == []
 

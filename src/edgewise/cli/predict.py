@@ -70,8 +70,8 @@ def predict(
     workers: Annotated[
         int,
         typer.Option(
-            help="processes that predict a file of molecules (0: as many as there are "
-            "processors, on this machine if the file is long)",
+            help="processes that predict a file of molecules on the CPU (0: as many as there are "
+            "processors, on this machine 8 at most, and one for a short file)",
             min=0,
         ),
     ] = 0,

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, hstack
+from scipy.sparse import csr_matrix, hstack, vstack
 
 from edgewise.data.atom_properties import atom_roles
 from edgewise.data.chemistry import parsed
 
-FINGERPRINT = 65536  # bits of each kind of substructures
-REACHED = (1, 2, 4, 8)  # a count sets a bit for each of these that it reaches
-SLOTS = FINGERPRINT // len(REACHED)  # in which substructures are counted, by their hash
+FINGERPRINT = 65536  # bits of each kind of substructure
+COUNT_THRESHOLDS = (1, 2, 4, 8)  # a count sets a bit for each of these that it reaches
+COUNT_BITS = FINGERPRINT // len(COUNT_THRESHOLDS)  # of a count, before
+_AT_ONCE = 512  # molecules, fewer than are remembered
 PAIR_DISTANCE = 4  # bonds between the atoms of a pair, at most
 BITS = (2 * FINGERPRINT, FINGERPRINT)  # substructures and atom pairs; the same by role
 _NUMBERS = (
@@ -53,9 +54,16 @@ def describe(smiles: Sequence[str], fingerprints: int = len(BITS)) -> Described:
     """
     from rdkit import rdBase
 
-    values = np.zeros((len(smiles), WIDTH))
+    starts = range(0, len(smiles) or 1, _AT_ONCE)
     with rdBase.BlockLogs():
-        molecules = [parsed(text) for text in smiles]
+        parts = [_described(smiles[first : first + _AT_ONCE], fingerprints) for first in starts]
+    kinds = zip(*(part.fingerprints for part in parts), strict=True)
+    stacked = (vstack(kind, format="csr") for kind in kinds)
+    return Described(tuple(stacked), np.concatenate([part.values for part in parts]))
+
+
+def _described(smiles: Sequence[str], fingerprints: int) -> Described:
+    values, molecules = np.zeros((len(smiles), WIDTH)), [parsed(text) for text in smiles]
     readable = [row for row, m in enumerate(molecules) if m is not None and m.GetNumAtoms() > 0]
     for row in readable:
         values[row] = _numbers(molecules[row])
@@ -74,7 +82,7 @@ def _by_element(molecules: Sequence[Any]) -> list[Sequence[Any]]:
     """How often each molecule has each substructure, and each pair of atoms."""
     from rdkit.Chem import rdFingerprintGenerator as generators
 
-    pairs = generators.GetAtomPairGenerator(maxDistance=PAIR_DISTANCE, fpSize=SLOTS)
+    pairs = generators.GetAtomPairGenerator(maxDistance=PAIR_DISTANCE, fpSize=COUNT_BITS)
     return [_morgan().GetCountFingerprints(molecules), pairs.GetCountFingerprints(molecules)]
 
 
@@ -87,7 +95,7 @@ def _by_role(molecules: Sequence[Any], roles: Sequence[Sequence[int]]) -> list[S
 def _morgan() -> Any:
     from rdkit.Chem import rdFingerprintGenerator as generators
 
-    return generators.GetMorganGenerator(radius=2, fpSize=SLOTS)
+    return generators.GetMorganGenerator(radius=2, fpSize=COUNT_BITS)
 
 
 def _bits(counts: Sequence[Any], rows: Sequence[int], height: int) -> csr_matrix:
@@ -97,8 +105,8 @@ def _bits(counts: Sequence[Any], rows: Sequence[int], height: int) -> csr_matrix
     """
     found = [sorted(count.GetNonzeroElements().items()) for count in counts]
     pairs = np.array([pair for one in found for pair in one], dtype=np.int64).reshape(-1, 2)
-    reached = pairs[:, 1:] >= np.array(REACHED)
-    bit = (pairs[:, :1] * len(REACHED) + np.arange(len(REACHED)))[reached]
+    reached = pairs[:, 1:] >= np.array(COUNT_THRESHOLDS)
+    bit = (pairs[:, :1] * len(COUNT_THRESHOLDS) + np.arange(len(COUNT_THRESHOLDS)))[reached]
     row = np.repeat(np.array(rows, dtype=np.int64), [len(one) for one in found])
     of_row = np.repeat(row, reached.sum(axis=1))
     offset = np.searchsorted(of_row, np.arange(height + 1))

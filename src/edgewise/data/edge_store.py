@@ -39,7 +39,7 @@ from edgewise.kernels.incident_sampling import IncidentLists
 FORMAT = "edgewise edge store 1"
 EDGES = "edges.parquet"
 TABLES = {"nodes": NODES, "edges": EDGES}
-UNITS = ("edge", "link")
+ROW_UNITS = ("edge", "link")
 _INCIDENT = IncidentLists._fields
 _PAIRS = ("pair_key", "pair_start", "pair_edge")
 ARRAYS = ("x", "edge_index", "edge_attr", "row", *_INCIDENT, *_PAIRS)
@@ -62,7 +62,7 @@ SHAPES = {
                 "split": {str: (str, bool, int)},
             },
             "notes": NOTES_SHAPE,
-            "unit": Maybe(str),  # until 0.2 the rows were always edges
+            "unit": Maybe(str),  # at first there were rows of edges alone
         },
     }
 }
@@ -125,7 +125,7 @@ class EdgeStoreInfo:
         own: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in content.items()
         }
-        if own.get("unit", "edge") not in UNITS:
+        if own.get("unit", "edge") not in ROW_UNITS:
             raise ValueError(f"rows are {own['unit']!r}, which this version does not know")
         reader, notes = edge_reader_from_json(content["reader"]), TableNotes(**content["notes"])
         return cls(**{**own, "reader": reader, "notes": notes})

@@ -117,6 +117,11 @@ class MultiGraph(Graph):
     parallel = True
 
 
+def without_labels(graph: Graph) -> Graph:
+    """The graph without labels; itself if it has none, so that it is not checked once more."""
+    return graph if graph.y is None else replace(graph, y=None, class_names=None)
+
+
 def single_precision(graph: Graph) -> Graph:
     """The graph with its numbers as float32, which is what models learn from; itself if they are.
 

@@ -1,18 +1,17 @@
 """Run experiments in parallel processes that share the data and use one thread each."""
 
 import multiprocessing
-import signal
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any
 
 import torch
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.core.processes import end_with_parent
+from edgewise.core.processes import ending_workers, leave_signals_to_parent
 from edgewise.graphs.graph import Graph
 from edgewise.kernels.backend import set_num_threads
 from edgewise.paper.experiments import Data, Experiment, load_data, run_experiment
@@ -66,7 +65,7 @@ def _lines(
     mine = list(mine)
     # Spawned, because forking a process that runs threads may hang.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, _start, (dataset, data)) as pool, _ending_workers():
+    with ProcessPoolExecutor(jobs, context, _start, (dataset, data)) as pool, ending_workers():
         waiting: dict[Future[dict[str, Any]], Experiment] = {}
         while (mine or waiting) and not (stop() and not waiting):
             under_way = list(waiting.values())
@@ -94,17 +93,6 @@ def _line_or_failure(future: Future[dict[str, Any]]) -> dict[str, Any] | Edgewis
         return EdgewiseError("there was not enough memory; go on with fewer --jobs")
 
 
-@contextmanager
-def _ending_workers() -> Iterator[None]:
-    """Do not wait for runs under way after an error or a second Ctrl-C."""
-    try:
-        yield
-    except BaseException:
-        for worker in multiprocessing.active_children():
-            worker.kill()
-        raise
-
-
 def _shared(data: Data) -> Data:
     """Put the tensors of a graph into memory that all processes see."""
     if isinstance(data, Graph):
@@ -115,9 +103,7 @@ def _shared(data: Data) -> Data:
 
 
 def _start(dataset: str, data: Data) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):  # the parent decides when to end
-        signal.signal(number, signal.SIG_IGN)
-    end_with_parent()
+    leave_signals_to_parent()
     set_num_threads(1)
     _loaded[dataset] = data
 

@@ -35,7 +35,7 @@ def import_graph(
     """Import a table of nodes and one of edges into a graph store: a new folder.
 
     Memory is bounded by the nodes, and with ``predict="edges"`` or ``"links"`` by one column of the
-    edges and their ends. The result is what training on the same tables would read, but for the
+    edges and the times. The result is what training on the same tables would read, but for the
     order of the edges, which stays that of the table where they or links are predicted.
 
     Args:
@@ -87,7 +87,7 @@ def _checked(given: dict[str, Any], unit: Unit, like: str | Path | None) -> Sett
             "or links are predicted"
         )
     if like is not None:
-        takes, why = _LIKE_SETTINGS, f"columns are read as {like} learnt to"
+        takes, why = _LIKE_SETTINGS & takes, f"columns are read as {like} learnt to"
     foreign = [name for name in known(given) if name not in takes]
     if foreign:
         raise foreign_settings(foreign, why)

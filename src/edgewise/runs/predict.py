@@ -1,6 +1,7 @@
 """Predict with a trained model, and write a table."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from edgewise.tasks.prediction import stretches
 from edgewise.training.predictor import Predictor
 from edgewise.units.base import Asked, Predicted, Show, Tell
 
-Engine = Callable[[Predictor, Source, Asked, int | None], Iterator[Predicted]]
+Engine = Callable[[Predictor, Source, Asked, int | None], Generator[Predicted]]
 
 
 def predict(
@@ -56,10 +57,10 @@ def predict(
         ids: Table of the nodes in question; without it all.
         engine: ``"local"``, this machine, or ``"ray"``, the workers of a Ray cluster, for files of
             molecules: that of ``RAY_ADDRESS``, or one on this machine.
-        workers: How many processes predict a file of molecules; 0: as many as there are processors,
-            on this machine if it is long; None: this one, or of Ray as many as there are
-            processors. More than one on this machine need the usual ``if __name__ == "__main__":``
-            of a script.
+        workers: How many processes predict a file of molecules on the CPU; 0: as many as there are
+            processors, on this machine 8 at most and if it is long; None: this one, or of Ray as
+            many as there are processors. More than one on this machine need the usual
+            ``if __name__ == "__main__":`` of a script.
         tell: Called with what was changed in reading the tables of a graph, and with why its
             labels, where it has any, do not stand beside the predictions.
 
@@ -99,7 +100,7 @@ def predict(
         return len(truth), 0
     rows = ENGINES[engine](model, source, Asked(smiles_column, progress, tell), workers)
     good = bad = 0
-    with table_writer(out, raw_cells=raw_cells) as write:
+    with closing(rows), table_writer(out, raw_cells=raw_cells) as write:
         for some in rows:
             write(some.columns, some.table)
             good, bad = good + some.good, bad + some.bad
@@ -110,20 +111,19 @@ def predict(
 
 def _on_this_machine(
     model: Predictor, source: Source, asked: Asked, workers: int | None
-) -> Iterator[Predicted]:
+) -> Generator[Predicted]:
     """By this process, or by several where that is asked for and rows can be predicted apart."""
-    if workers is not None and workers != 1:
-        if source.by_rows and model.device.type == "cpu":
-            return predicted_by_processes(model, source, asked, workers)
-        if workers:
-            model.unit.stretches(model.settings, source)  # says that there are none
-            raise EdgewiseError("--workers is for the CPU; leave it out, or give --device cpu")
-    return model.unit.predicted(model, source, asked)
+    if workers is not None and source.by_rows and model.device.type == "cpu":
+        return predicted_by_processes(model, source, asked, workers)
+    if workers:
+        model.unit.stretches(model.settings, source)  # says that there are none
+        raise EdgewiseError("--workers is for the CPU; leave it out, or give --device cpu")
+    return (some for some in model.unit.predicted(model, source, asked))
 
 
 def _by_ray(
     model: Predictor, source: Source, asked: Asked, workers: int | None
-) -> Iterator[Predicted]:
+) -> Generator[Predicted]:
     from edgewise.runs.ray_engine import predicted_by_ray  # an extra, and slow to import
 
     return predicted_by_ray(model, source, asked, workers or 0)

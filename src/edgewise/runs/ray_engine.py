@@ -7,8 +7,10 @@ files.
 
 import logging
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +19,7 @@ from edgewise.core.errors import EdgewiseError, missing_extra
 from edgewise.core.plugins import loaded_plugins
 from edgewise.data.sources import Source
 from edgewise.runs.stretch_messages import predicted_from_bytes, stretch_to_bytes
-from edgewise.runs.stretch_worker import StretchWorker, files_of
+from edgewise.runs.stretch_worker import StretchWorker
 from edgewise.training.predictor import Predictor
 from edgewise.units.base import Asked, Predicted
 
@@ -49,7 +51,7 @@ _MESSAGES = pa.schema([("content", pa.binary()), ("error", pa.string())])
 
 def predicted_by_ray(
     model: Predictor, source: Source, asked: Asked, workers: int = 0
-) -> Iterator[Predicted]:
+) -> Generator[Predicted]:
     """Predictions for new data, some rows at a time, in their order.
 
     Args:
@@ -62,7 +64,9 @@ def predicted_by_ray(
     return _predicted(model, source, asked, workers)
 
 
-def _predicted(model: Predictor, source: Source, asked: Asked, workers: int) -> Iterator[Predicted]:
+def _predicted(
+    model: Predictor, source: Source, asked: Asked, workers: int
+) -> Generator[Predicted]:
     with _cluster(workers) as processes, DataContext.current(_quiet_context()):
         pool = ActorPoolStrategy(size=processes)
         rows = read_datasource(_Rows(model, source), override_num_blocks=1, num_cpus=0)
@@ -74,7 +78,7 @@ def _predicted(model: Predictor, source: Source, asked: Asked, workers: int) -> 
             num_cpus=1,
             num_gpus=1 if model.device.type == "cuda" else None,
             fn_constructor_args=(
-                *(ray.put(files_of(model)), source),
+                *(ray.put(_files_of(model)), source),
                 *(asked.smiles_column, loaded_plugins()),
             ),
         )
@@ -157,6 +161,13 @@ def _quiet_context() -> Any:
     return context
 
 
+def _files_of(model: Predictor) -> dict[str, bytes]:
+    """The files of a saved model, which workers may find on no disk of theirs."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(folder)
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
 def _message(content: bytes | None, error: str | None = None) -> pa.Table:
     return pa.Table.from_pydict({"content": [content], "error": [error]}, schema=_MESSAGES)
 
@@ -189,7 +200,10 @@ class _Worker:
     """A process that predicts stretches."""
 
     def __init__(self, files: Any, *arguments: Any) -> None:
-        self.worker = StretchWorker(ray.get(files), *arguments)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in ray.get(files).items():
+                Path(folder, name).write_bytes(content)
+            self.worker = StretchWorker(folder, *arguments)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         return pa.concat_tables(

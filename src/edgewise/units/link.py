@@ -25,7 +25,7 @@ from edgewise.units.base import Asked, Opened, Predicted, Predicts, Problem, Sho
 from edgewise.units.edge_tables import refuse_merging, split_of_edges, time_notes
 from edgewise.units.fan_outs import refuse_undivided
 from edgewise.units.imported_tables import ImportedTables
-from edgewise.units.link_import import MERGED, import_links
+from edgewise.units.link_import import WHAT_EDGES_ARE, import_links
 from edgewise.units.link_inputs import (
     LinksOfStore,
     LinksOfTables,
@@ -43,9 +43,9 @@ from edgewise.units.link_scores import (
     recommended_columns,
 )
 from edgewise.units.pair_network import pair_network
-from edgewise.units.stored_columns import check_edge_columns
+from edgewise.units.stored_columns import check_columns, check_edge_columns
 
-_IMPORT = ", or a store that was imported with --predict links"
+_OR_IMPORT = ", or a store that was imported with --predict links"
 
 
 class LinkUnit(Unit):
@@ -73,17 +73,17 @@ class LinkUnit(Unit):
             split = split_of_edges(settings, task, links.truth, None, None)
             problem = link_problem(graph, links, task, split, settings)
             return Opened(problem, (str(graph), *found.notes, _note(links, task)))
+        table = inputs.table if inputs.target else None
         rows = find_link_rows(
-            *(inputs.ends, inputs.rows, inputs.times, inputs.table, inputs.target), settings
+            inputs.ends, inputs.rows, inputs.times, table, inputs.target, settings
         )
         graph, reader = inputs.read(rows)
+        links, task, split = rows.links, rows.task, rows.split
         problem = link_problem(
-            *(graph, rows.links, rows.task, rows.split, settings, reader),
-            time=rows.time,
-            types=rows.types,
+            graph, links, task, split, settings, reader, time=rows.time, types=rows.types
         )
         by_time = time_notes(settings.split.time_column, "links")
-        notes = (str(graph), *found.notes, _note(rows.links, rows.task), *by_time)
+        notes = (str(graph), *found.notes, _note(links, task), *by_time)
         return Opened(problem, notes, notices=tuple(inputs.notices(rows)))
 
     def kept_columns(self, task: Task) -> tuple[str, ...]:
@@ -134,8 +134,16 @@ class LinkUnit(Unit):
         found, task = source.read_graph(model.settings.data), model.task
         assert isinstance(task, Link)
         if found.edge_store is not None and model.encoder is not None:
-            check_edge_columns(model.encoder, found.edge_store.imported_for(self.name))
+            store = found.edge_store.imported_for(self.name)
+            check_edge_columns(model.encoder, store, times=False)
             return stored_links(found.edge_store, task)
+        if found.store is not None and model.encoder is not None:
+            check_columns(model.encoder.tables, found.store)
+            if task.types or model.encoder.time:
+                raise EdgewiseError(
+                    f"{found.store.folder} has no types and times of edges, which the model was "
+                    "trained on; import the tables again with --like RUN"
+                )
         if found.edges is None and found.edge_store is None:
             return single_precision(_ready_graph(found)), None
         if model.encoder is None or found.edges is None:
@@ -185,12 +193,12 @@ class LinkUnit(Unit):
 def _refuse(found: GraphInput, settings: Settings) -> None:
     """Refuse settings that would be ignored."""
     data, time = settings.data, settings.split.time_column
-    refuse_merging(settings, MERGED)
+    refuse_merging(settings, WHAT_EDGES_ARE)
     named = [*data.target, *filter(None, [time])]
     if found.edges is None and found.edge_store is None and named:
         raise EdgewiseError(
             f"the edges have no columns, such as {preview(named)}; leave them out, or give tables"
-            f"{_IMPORT if found.store is not None else ''}"
+            f"{_OR_IMPORT if found.store is not None else ''}"
         )
     refuse_target(data.target, data.source_column, data.destination_column)
     if settings.split.split_column:

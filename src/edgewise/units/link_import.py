@@ -4,27 +4,27 @@ from typing import Any
 
 import numpy as np
 
-from edgewise.core.errors import EdgewiseError
+from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.settings import Settings
 from edgewise.data.edge_importing import EdgeChoices, EdgeImporter
 from edgewise.data.edge_store import EdgeStoreInfo, write_edge_manifest
 from edgewise.data.store_files import checksum_of_rows
 from edgewise.data.times import read_times
 from edgewise.units.edge_import import column_choices, reader_of
 from edgewise.units.edge_tables import known_ends, refuse_merging
-from edgewise.units.imported_tables import ImportedTables
-from edgewise.units.link_inputs import find_link_rows, refuse_target
+from edgewise.units.imported_tables import ImportedTables, Learnt
+from edgewise.units.link_inputs import find_link_rows, refuse_target, without_times
 
-MERGED = "what messages go along, and one link for each pair"
+WHAT_EDGES_ARE = "what messages go along, and one link for each pair"
 
 
 def import_links(tables: ImportedTables) -> None:
-    """Write the files of a store; in memory are the ends of the edges and one column of them."""
+    """Write the files of a store; ends, times and one column of the edges are in memory."""
     like, settings, edges = tables.like, tables.settings, tables.edges
-    refuse_merging(settings, MERGED)
-    known = None if like is None else reader_of(like, "links")
-    target = settings.data.target or (() if like is None else like.targets)
-    if like is not None:
-        target = tuple(name for name in target if name in edges.columns)
+    refuse_merging(settings, WHAT_EDGES_ARE)
+    # What is asked of other tables comes after all that is there.
+    known = None if like is None else without_times(reader_of(like, "links"))
+    target = settings.data.target if like is None else _like_target(like, settings)
     refuse_target(target, settings.data.source_column, settings.data.destination_column)
     if not len(edges):
         raise EdgewiseError(f"{edges.path} has a header but no rows; add some edges")
@@ -39,13 +39,13 @@ def import_links(tables: ImportedTables) -> None:
         choices=column_choices(settings.changed(categories=categories), ()),
     )
     importer.read_ends()
-    time = settings.split.time_column if known is None else known.time
+    time = settings.split.time_column if known is None else ""
     times = read_times(edges.whole(time), time) if time else None
     learnt: dict[str, Any] = {"learnt_by": f"as in {like.name}" if like else ""}
     if known is None:
         ends = importer.ends
         rows = np.flatnonzero((ends >= 0).all(axis=1))
-        table = edges.whole(*target)
+        table = edges.whole(*target) if target else None
         found = find_link_rows(known_ends(ends), rows, times, table, target, settings)
         learnt = {"split": tables.split, "learnt_by": "all rows"}
         if found.learnt_rows is not None:
@@ -68,3 +68,13 @@ def import_links(tables: ImportedTables) -> None:
         **learnt,
     )
     write_edge_manifest(tables.folder, files, info)
+
+
+def _like_target(like: Learnt, settings: Settings) -> tuple[str, ...]:
+    """The column of types that was learnt before, which is also told with the messages."""
+    if settings.data.target not in ((), like.targets):
+        raise EdgewiseError(
+            f"{like.name} knows the types of links by {preview(like.targets) or 'no column'}, not "
+            f"by {preview(settings.data.target)}; leave out --target"
+        )
+    return like.targets

@@ -19,6 +19,7 @@ from edgewise.graphs.graph import Graph
 from edgewise.graphs.links import Links, find_links
 from edgewise.tasks.classification import Classification
 from edgewise.tasks.link import Link, link_task
+from edgewise.units.base import known_rows
 from edgewise.units.edge_notices import late_notices, time_notices
 from edgewise.units.edge_tables import known_ends, learnt_reader, split_of_edges, table_ends
 from edgewise.units.stored_columns import learnt_notices, refuse_imported_otherwise
@@ -45,7 +46,7 @@ def find_link_rows(
     ends: Tensor,
     rows: np.ndarray,
     times: np.ndarray | None,
-    table: Table,
+    table: Table | None,
     target: tuple[str, ...],
     settings: Settings,
 ) -> FoundLinks:
@@ -55,7 +56,7 @@ def find_link_rows(
         ends: Of the edges between known nodes, ``[2, edges]``.
         rows: Of the table, of each of these edges.
         times: When each row of the table happens.
-        table: With the column of types.
+        table: With the column of types, where there is one.
         target: That column, or nothing.
         settings: How links are split, and whether they have a direction.
     """
@@ -71,6 +72,7 @@ def find_link_rows(
     )
     row_times = None if links.time is None else links.time.numpy()
     split = split_of_edges(settings, task, links.truth, None, row_times)
+    split = known_rows(split, task, links.truth)
     learnt = _trained_rows(links, split.train, rows, when, settings)
     return FoundLinks(links, task, split, when, types, learnt)
 
@@ -184,9 +186,9 @@ def without_times(reader: EdgeReader) -> EdgeReader:
     return replace(reader, time="")
 
 
-def _task_and_types(edges: Table, target: tuple[str, ...]) -> tuple[Link, Tensor | None]:
+def _task_and_types(edges: Table | None, target: tuple[str, ...]) -> tuple[Link, Tensor | None]:
     """The task, and the number of the type of each row of the edges table."""
-    if not target:
+    if edges is None or not target:
         return link_task(), None
     (column,) = target
     classes = Classification.learn(edges, (column,), (column,))

@@ -15,7 +15,7 @@ from edgewise.core.settings import Settings
 from edgewise.data.edge_reader import EdgeReader
 from edgewise.data.splits import Split
 from edgewise.data.times import stretch_starts
-from edgewise.graphs.graph import Graph
+from edgewise.graphs.graph import Graph, without_labels
 from edgewise.graphs.link_rows import LinkRows, LinkTimes
 from edgewise.graphs.links import Links
 from edgewise.graphs.negatives import NegativeSampler
@@ -68,8 +68,7 @@ def link_problem(
         starts = stretch_starts(links.time.numpy(), split)
         times = LinkTimes(time.double(), links.time[of_link], starts)
     data = link_rows(settings)(
-        # What has no labels stays as it is: a stored graph is not read once more.
-        graph if graph.y is None else replace(graph, y=None, class_names=None),
+        without_labels(graph),
         links.of_edge,
         links.pairs[:, of_link],
         torch.where(first, of_link, -1),

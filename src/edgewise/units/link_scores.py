@@ -1,7 +1,7 @@
 """What a model of links says of pairs: scores of those that are named, and the likeliest ones."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from edgewise.core.devices import find_device
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import Settings
 from edgewise.data.tables import Table
-from edgewise.graphs.graph import Graph
+from edgewise.graphs.graph import Graph, without_labels
 from edgewise.graphs.links import find_links
 from edgewise.tasks.base import Columns, cells
 from edgewise.tasks.link import ANY, Link
@@ -46,7 +46,7 @@ def scores(model: Predicts, graph: Graph, pairs: Tensor, types: Tensor | None = 
     if types is None and known:
         types = torch.full((graph.num_edges,), -1)
     data = link_rows(settings)(
-        replace(graph, y=None, class_names=None),
+        without_labels(graph),
         find_links(graph.edge_index, directed=directed).of_edge,
         pairs,
         torch.full((rows,), -1),

@@ -35,11 +35,18 @@ def check_columns(encoder: GraphReader | None, store: GraphStore) -> None:
         raise _refused(store.folder, differ)
 
 
-def check_edge_columns(encoder: EdgeReader, store: EdgeStore) -> None:
-    """The same for a store whose rows are edges."""
+def check_edge_columns(encoder: EdgeReader, store: EdgeStore, *, times: bool = True) -> None:
+    """The same for a store that keeps edges as rows.
+
+    Args:
+        encoder: How the model reads tables.
+        store: That was opened.
+        times: Whether times are looked at.
+    """
     reader = store.info.reader
     # What is shown with labels is not looked at by a model that sees none.
-    names = ("has_nodes", "ports", "time", "directed", *(("shown",) * bool(encoder.shown)))
+    optional = (*(("time",) * times), *(("shown",) * bool(encoder.shown)))
+    names = ("has_nodes", "ports", "directed", *optional)
     differing = [name for name in names if getattr(encoder, name) != getattr(reader, name)]
     differ = difference(encoder.tables, reader.tables)
     if not differ and differing:
