@@ -158,7 +158,7 @@ def test_edges_of_which_none_joins_two_nodes_are_refused(tmp_path):
         ({"target": ()}, "name the column to be predicted with --target"),
         ({"duplicates": "sum"}, "merges edges, which are the rows here"),
         ({"label_messages": True}, r"\[label_messages\] does not apply here: tables are imported"),
-        ({"predict": "graphs"}, "there is no store of graphs; a store holds one graph"),
+        ({"predict": "graphs"}, "there is no store of whole graphs; a store holds one graph"),
         ({"predict": "nodes", "target": "y", "ports": False}, r"\[ports\] does not apply here"),
         ({"time_column": "kind"}, "holds no times"),
     ],

@@ -7,68 +7,40 @@ import torch
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import Settings
-from edgewise.data.edge_importing import EdgeChoices, EdgeImporter
-from edgewise.data.edge_reader import EdgeReader
-from edgewise.data.edge_store import EdgeStoreInfo, write_edge_manifest
-from edgewise.data.importing import ColumnChoices
+from edgewise.data.edge_importing import EdgeChoices
 from edgewise.data.store_files import checksum_of_rows
-from edgewise.data.times import read_times
 from edgewise.tasks.reading import find_task, guessed_targets
 from edgewise.units.base import known_rows
+from edgewise.units.edge_row_import import EdgeRowImport, column_choices, reader_of
 from edgewise.units.edge_tables import refuse_merging, split_of_edges, without_unknown_ends
-from edgewise.units.imported_tables import ImportedTables, Learnt
+from edgewise.units.imported_tables import ImportedTables
 
 
 def import_edges(tables: ImportedTables) -> None:
     """Write the files of a store; of the edges, one column at a time is in memory."""
-    like, settings, edges = tables.like, tables.settings, tables.edges
+    like, settings = tables.like, tables.settings
     refuse_merging(settings, "the rows here")
     known = None if like is None else reader_of(like, "edges")
     targets = _targets(tables)
     split_column = settings.split.split_column
     kept = tuple(dict.fromkeys((*targets, *filter(None, (split_column,)))))
-    importer = EdgeImporter(
-        tables.nodes,
-        edges,
-        scratch=tables.scratch,
-        show=tables.show,
-        reader=None if known is None else known.tables,
-        choices=column_choices(settings, kept),
-    )
-    importer.read_ends()
     time = settings.split.time_column if known is None else known.time
-    times = read_times(edges.whole(time), time) if time else None
-    learnt: dict[str, Any] = {"learnt_by": f"as in {like.name}" if like else ""}
+    on_its_way = EdgeRowImport(tables, known, column_choices(settings, kept), time)
+    importer = on_its_way.importer
+    learnt: dict[str, Any] = {}
     if known is None:
-        rows, learnt = _training_rows(tables, targets, kept, importer.unknown, times)
+        times, unknown = on_its_way.times, importer.unknown
+        rows, learnt = _training_rows(tables, targets, kept, unknown, times)
         known = importer.learn_edges(rows, _edge_choices(settings))
-    files, reader, notes = importer.write_edges(
-        tables.folder, known, kept, times, like=like is not None
-    )
-    info = EdgeStoreInfo(
-        reader,
-        rows=len(edges),
+    on_its_way.write(
+        known,
+        kept,
         targets=targets,
         split_column=split_column,
-        ports=settings.model.ports if like is None else reader.ports,
-        notes=notes,
+        ports=settings.model.ports if like is None else known.ports,
         categories=tuple(name for name in targets if name in settings.data.categories),
-        missing_values=settings.data.missing_values,
-        decimal=edges.decimal,
-        sources=tables.sources,
         **learnt,
     )
-    write_edge_manifest(tables.folder, files, info)
-
-
-def reader_of(like: Learnt, plural: str) -> EdgeReader:
-    """How tables were read before to predict ``plural``."""
-    if not isinstance(like.encoder, EdgeReader) or not like.encoder.has_nodes:
-        raise EdgewiseError(
-            f"{like.name} did not learn how a table of nodes and one of edges are read, to predict "
-            f"{plural}; name such a run, or its store"
-        )
-    return like.encoder
 
 
 def _targets(tables: ImportedTables) -> tuple[str, ...]:
@@ -111,24 +83,6 @@ def _training_rows(
         "learnt_rows": checksum_of_rows(train),
         "learnt_by": f"the training rows of {tables.split_words}",
     }
-
-
-def column_choices(settings: Settings, kept: tuple[str, ...]) -> ColumnChoices:
-    """How columns are read, but for those that are kept as they are."""
-    data, time = settings.data, settings.split.time_column
-    left_out = (*data.ignore, *kept, *data.label_columns, *filter(None, (time,)))
-    return ColumnChoices(
-        id=data.id_column,
-        source=data.source_column,
-        target=data.destination_column,
-        directed=settings.model.directed,
-        unknown=data.unknown,
-        missing=data.missing,
-        numbers=data.numbers,
-        categories=data.categories,
-        text=data.text,
-        ignore=tuple(dict.fromkeys(left_out)),
-    )
 
 
 def _edge_choices(settings: Settings) -> EdgeChoices:

@@ -6,11 +6,9 @@ import numpy as np
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import Settings
-from edgewise.data.edge_importing import EdgeChoices, EdgeImporter
-from edgewise.data.edge_store import EdgeStoreInfo, write_edge_manifest
+from edgewise.data.edge_importing import EdgeChoices
 from edgewise.data.store_files import checksum_of_rows
-from edgewise.data.times import read_times
-from edgewise.units.edge_import import column_choices, reader_of
+from edgewise.units.edge_row_import import EdgeRowImport, column_choices, reader_of
 from edgewise.units.edge_tables import known_ends, refuse_merging
 from edgewise.units.imported_tables import ImportedTables, Learnt
 from edgewise.units.link_inputs import find_link_rows, refuse_target, without_times
@@ -30,20 +28,13 @@ def import_links(tables: ImportedTables) -> None:
         raise EdgewiseError(f"{edges.path} has a header but no rows; add some edges")
     edges.require(*target)
     categories = (*settings.data.categories, *target)  # a type is also told with the messages
-    importer = EdgeImporter(
-        tables.nodes,
-        edges,
-        scratch=tables.scratch,
-        show=tables.show,
-        reader=None if known is None else known.tables,
-        choices=column_choices(settings.changed(categories=categories), ()),
-    )
-    importer.read_ends()
+    choices = column_choices(settings.changed(categories=categories), ())
     time = settings.split.time_column if known is None else ""
-    times = read_times(edges.whole(time), time) if time else None
-    learnt: dict[str, Any] = {"learnt_by": f"as in {like.name}" if like else ""}
+    on_its_way = EdgeRowImport(tables, known, choices, time)
+    importer = on_its_way.importer
+    learnt: dict[str, Any] = {}
     if known is None:
-        ends = importer.ends
+        ends, times = importer.ends, on_its_way.times
         rows = np.flatnonzero((ends >= 0).all(axis=1))
         table = edges.whole(*target) if target else None
         found = find_link_rows(known_ends(ends), rows, times, table, target, settings)
@@ -51,23 +42,9 @@ def import_links(tables: ImportedTables) -> None:
         if found.learnt_rows is not None:
             learnt["learnt_rows"] = checksum_of_rows(found.learnt_rows)
             learnt["learnt_by"] = f"the training links of {tables.split_words}"
-        choices = EdgeChoices(settings.model.directed, ports=False, time=time, shown=())
-        known = importer.learn_edges(found.learnt_rows, choices)
-    files, reader, notes = importer.write_edges(
-        tables.folder, known, target, times, like=like is not None
-    )
-    info = EdgeStoreInfo(
-        reader,
-        rows=len(edges),
-        targets=target,
-        notes=notes,
-        missing_values=settings.data.missing_values,
-        decimal=edges.decimal,
-        sources=tables.sources,
-        unit="link",
-        **learnt,
-    )
-    write_edge_manifest(tables.folder, files, info)
+        read_as = EdgeChoices(settings.model.directed, ports=False, time=time, shown=())
+        known = importer.learn_edges(found.learnt_rows, read_as)
+    on_its_way.write(known, target, targets=target, unit="link", **learnt)
 
 
 def _like_target(like: Learnt, settings: Settings) -> tuple[str, ...]:
