@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import choosing_regimes
 import search_default
 import search_nodes
 import versus_chemprop
@@ -182,6 +183,7 @@ def documents(runs: Path) -> dict[Path, dict[str, str]]:
         ROOT / "docs" / "defaults.md": {
             "versus-chemprop": versus_chemprop.table(runs / "versus_chemprop.jsonl"),
             "search": search_default.known_table(runs / "search_default.jsonl"),
+            "choosing-regimes": choosing_regimes.table(runs / "choosing_regimes.jsonl"),
             "search-nodes": search_nodes.table(search_nodes.lines(runs / "search_nodes.jsonl")),
             "versus-pyg": versus_pyg.table(versus_pyg.lines(runs / "versus_pyg.jsonl")),
             "gated-speed": gated_table(),
