@@ -92,7 +92,7 @@ def test_every_result_of_the_paper_still_counts():
     lines = sum(len(path.read_text().splitlines()) for path in RESULTS.glob("reproduce-*.jsonl"))
     results = ResultStore(RESULTS)
     assert (len(results.lines), results.outdated) == (lines, 0)
-    assert lines == 2400
+    assert lines >= 2400  # of earlier versions, and what has been run since
 
 
 def test_a_result_of_unknown_settings_does_not_count(tmp_path):
