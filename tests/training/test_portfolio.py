@@ -36,6 +36,7 @@ def _small(monkeypatch):
     small = {"shallow": {"hidden": 3}, "wide": {"hidden": 4, "depth": 3}, "gated": {"hidden": 5}}
     monkeypatch.setitem(PORTFOLIO, "node", small)
     monkeypatch.setattr(portfolio, "RUNGS", (3, 6))
+    monkeypatch.setattr(portfolio, "WINDOW", 4)
 
 
 def problem_of(graph, validation=True, **changes):
@@ -54,7 +55,10 @@ def slow_choice(problem):
         for name in left:
             fitting = Fitting(make_trainer(portfolio.regimes_of(problem)[name]))
             history = [fitting.step() for _ in range(epochs)]
-            scores[name] = max(epoch.validation_score for epoch in history)
+            found = [epoch.validation_score for epoch in history]
+            width = min(portfolio.WINDOW, len(found))
+            means = [sum(found[k : k + width]) / width for k in range(len(found) - width + 1)]
+            scores[name] = max(means)
         left = sorted(left, key=lambda name: -scores[name])[: (len(left) + 1) // 2]
     return left[0]
 

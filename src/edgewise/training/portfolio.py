@@ -8,6 +8,8 @@ named.
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.presets import PORTFOLIO
 from edgewise.core.team import ALONE, Team, WorkerLost
@@ -16,6 +18,7 @@ from edgewise.training.trainer import make_trainer
 from edgewise.units.base import Problem, Show, Tell
 
 RUNGS = (40, 240)  # epochs after which the worse half of the regimes is rejected
+WINDOW = 10  # epochs in a row whose mean score counts, for a single one may be lucky
 
 
 def decided(
@@ -80,7 +83,7 @@ def regimes_of(problem: Problem) -> dict[str, Problem]:
 
 
 def _validated(fitting: Fitting, epochs: int, stop: Callable[[], bool]) -> float:
-    """The validation score of the best epoch so far, lower is better; infinite if it diverged."""
+    """The validation score of the best epochs so far, lower is better; infinite if it diverged."""
     while not fitting.done and len(fitting.history) < epochs:
         if stop():
             raise EdgewiseError(
@@ -96,5 +99,8 @@ def _validated(fitting: Fitting, epochs: int, stop: Callable[[], bool]) -> float
     # By the same measure for all, whatever each goes by in early stopping.
     scores = [e.validation_score for e in fitting.history if not math.isnan(e.validation_score)]
     if not scores:
-        return min(epoch.validation_loss for epoch in fitting.history)
-    return min(scores) if fitting.trainer.task.lower_is_better else -max(scores)
+        scores = [epoch.validation_loss for epoch in fitting.history]
+    elif not fitting.trainer.task.lower_is_better:
+        scores = [-score for score in scores]
+    width = min(WINDOW, len(scores))
+    return float(np.convolve(scores, np.full(width, 1 / width), "valid").min())
