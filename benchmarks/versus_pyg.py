@@ -236,7 +236,9 @@ def courses(name: str, dataset: str, graph: Graph, split: Split, number: int) ->
 def tune(name: str, dataset: str, graph: Graph, split: Split, number: int) -> dict[str, Any]:
     """The best of some networks of one kind on validation nodes, by successive halving."""
     draw = random.Random(f"{name} {dataset}")
-    drawn = [{key: draw.choice(values) for key, values in SPACE.items()} for _ in range(TRIALS[dataset])]
+    drawn = [
+        {key: draw.choice(values) for key, values in SPACE.items()} for _ in range(TRIALS[dataset])
+    ]
     begun = courses(name, dataset, graph, split, number)
     left = [begun(settings) for settings in drawn]
     for epochs in RUNGS:
