@@ -10,6 +10,7 @@ without dropout. One key gives the same masks, and so the same result up to roun
 is formed or not.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import sqrt
@@ -50,6 +51,7 @@ def hub_attention(
     dropout: float = 0.0,
     key: int = 0,
     formed: tuple[Pattern, Float[Tensor, " entries"]] | None = None,
+    by_hub: Callable[[], Float[Tensor, " links"] | None] = lambda: None,
     materialize: bool = False,
 ) -> Float[Tensor, "nodes channels width"]:
     """``P diag(1/c) P^T h`` by walks along the columns of ``B``.
@@ -66,6 +68,7 @@ def hub_attention(
         dropout: The probability ``p`` of dropping a coefficient.
         key: Key of the masks (:func:`~edgewise.kernels.dropout.draw_key`).
         formed: Pattern and values of ``E``, to compute along them in place of the walks.
+        by_hub: Gives the values one hub after the other, if they are at hand.
         materialize: Form ``E`` in plain torch, as a reference.
     """
     step = 1 - sqrt(1 - dropout)
@@ -84,8 +87,11 @@ def hub_attention(
         outer, edge = formed[0], formed[1].to(dtype)
         out = plain_hub_attention(factor, value, outer, edge, target, source, h, slope, masks)
     elif formed is None:
-        walk = HubByHub if hub_by_hub_is_quicker(factor, value) else _HubAttention
-        out = walk.apply(factor, value, target, source, h, slope, kept, scale)
+        given_to_all = factor, value, target, source, h, slope, kept, scale
+        if hub_by_hub_is_quicker(factor, value):
+            out = HubByHub.apply(*given_to_all, by_hub())
+        else:
+            out = _HubAttention.apply(*given_to_all)
     else:
         outer, edge = formed[0], formed[1].to(dtype)
         coefficient = softmax_coefficients(outer, edge, target, source, slope)

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from edgewise.kernels import backend
 from edgewise.kernels.hubs import scales_by_channel
 from edgewise.kernels.pattern import Pattern
-from edgewise.kernels.sorted_hubs import Links, Pairs, Side, links_by_hub, sorted_hubs
+from edgewise.kernels.sorted_hubs import Links, Pairs, Side, masked_links, sorted_hubs
 
 
 class HubByHub(torch.autograd.Function):
@@ -21,11 +22,12 @@ class HubByHub(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, factor: Pattern, value: Tensor, target: Tensor, source: Tensor, h: Tensor,
-        slope: float, kept: Tensor | None, scale: float,
+        slope: float, kept: Tensor | None, scale: float, link: Tensor | None,
     ) -> Tensor:  # fmt: skip
+        """``link``, where it is known, is ``value`` one hub after the other."""
         hubs = sorted_hubs(factor, target, source)
-        dropped = None if kept is None else kept.numpy()
-        link, first, second = links_by_hub(factor, value, dropped, scale)
+        link = backend.take(value, factor.hub_links[1]) if link is None else link.to(value.dtype)
+        first, second = masked_links(factor, link, kept, scale)
         scales = scales_by_channel(factor, target, source, slope)
         target_factor, source_factor = (torch.from_numpy(array) for array in scales)
         targets, sources = Side(link, target_factor), Side(link, source_factor)
@@ -50,7 +52,8 @@ class HubByHub(torch.autograd.Function):
         ctx.factors = target_factor, source_factor, balanced
         ctx.sums = row_share, column_share, column_sum
         ctx.pooled, ctx.heads, ctx.kept, ctx.scale = pooled, target.size(1), kept, scale
-        return out.clone(memory_format=torch.contiguous_format)  # a view may not be changed
+        # A view may not be changed.
+        return out.clone(memory_format=torch.contiguous_format) if out._is_view() else out
 
     @staticmethod
     @once_differentiable
@@ -70,7 +73,7 @@ class HubByHub(torch.autograd.Function):
             grad, pooled, Side(first, target_factor), Side(link, balanced),
             sources_are_inputs=False, grad_links=_pair(of_first, of_source),
         )  # fmt: skip
-        grad_column = source_gain.sum(2, keepdim=True).neg_() / column_sum
+        grad_column = _both_kinds(source_gain).neg_() / column_sum
         # Of P^T h, for the entries of P.
         grad_h, gain_of_sources, gain_of_targets = hubs.product_and_gains(
             grad_pooled, h, Side(link, source_factor), Side(second, target_factor),
@@ -86,7 +89,7 @@ class HubByHub(torch.autograd.Function):
         )
         source_gain += grad_column * column_share
         # Rows are divided by their sums: the gradient along a row itself is taken off.
-        row_gain = target_gain.sum(2, keepdim=True).neg_()
+        row_gain = _both_kinds(target_gain).neg_()
         by_row = Side(link, target_factor * row_gain)
         target_gain += row_gain * row_share
         source_gain += source_factor * hubs.sums(
@@ -108,13 +111,19 @@ class HubByHub(torch.autograd.Function):
             None,
             None,
             None,
+            None,
         )
 
 
 def _divisor(shares: Pairs) -> Tensor:
     """The sum of both kinds; 1 where it is 0."""
-    total = shares.sum(2, keepdim=True)
+    total = _both_kinds(shares)
     return total.masked_fill_(total == 0, 1)
+
+
+def _both_kinds(shares: Pairs) -> Tensor:
+    """Their sum, ``[channels, nodes, 1]``; torch sums rows of two numbers one after the other."""
+    return shares[..., :1] + shares[..., 1:]
 
 
 def _pair(one: Links | None, other: Links | None) -> tuple[Links, Links] | None:

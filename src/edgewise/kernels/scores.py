@@ -33,7 +33,8 @@ def score_factors(
     target: Float[Tensor, "nodes heads"], source: Float[Tensor, "nodes heads"], slope: float
 ) -> Factors:
     """``f`` as a product of factors; :func:`factor_dtype` says in which precision."""
-    top = source.amax(0) if len(source) else source.new_zeros(source.size(1))
+    # Along rows: torch is slow along columns that do not fill a register.
+    top = source.T.contiguous().amax(1) if len(source) else source.new_zeros(source.size(1))
     below = torch.exp((slope - 1) * (target + top).clamp(min=0))
     distance = source - top
     return Factors(below, torch.exp(torch.stack([slope * distance, distance], dim=-1)))

@@ -80,8 +80,8 @@ class SortedHubs:
             walk_products(self.start, self.parts, self.node, self.order[side],
                           self.rank[1 - side], np.uint64(side), inputs.link.numpy(),
                           outputs.link.numpy(), inputs.factor.numpy(), outputs.factor.numpy(),
-                          rows.numpy(), np.uint64(z.size(1)), out.numpy(), lanes)  # fmt: skip
-        return self._by_node(out, z)
+                          rows.numpy(), np.uint64(z.size(1)), _by_part(out), lanes)  # fmt: skip
+        return _by_node(out, z)
 
     def product_and_gains(
         self, z: Rows, other: Rows, inputs: Side, outputs: Side, *, sources_are_inputs: bool,
@@ -93,7 +93,7 @@ class SortedHubs:
         """
         (rows, lanes), (other_rows, _) = _rows(z), _rows(other)
         out, side = self._new_rows(z, rows), 0 if sources_are_inputs else 1
-        gains = z.new_empty(2, len(out), *inputs.factor.shape)
+        gains = z.new_empty(2, len(self.parts) - 1, *inputs.factor.shape)
         grads = (z.new_empty(0), z.new_empty(0)) if grad_links is None else grad_links
         both = (side, 1 - side)
         with backend.running:
@@ -102,18 +102,16 @@ class SortedHubs:
                            np.uint64(side), (inputs.link.numpy(), outputs.link.numpy()),
                            (inputs.factor.numpy(), outputs.factor.numpy()), rows.numpy(),
                            np.uint64(z.size(1)), other_rows.numpy(), np.uint64(other.size(1)),
-                           out.numpy(), tuple(gains.numpy()), tuple(g.numpy() for g in grads),
+                           _by_part(out), tuple(gains.numpy()), tuple(g.numpy() for g in grads),
                            lanes)  # fmt: skip
-        of_inputs, of_outputs = gains.sum(1)
-        return self._by_node(out, z), of_inputs, of_outputs
+        of_inputs, of_outputs = gains[:, 0] if gains.size(1) == 1 else gains.sum(1)
+        return _by_node(out, z), of_inputs, of_outputs
 
-    def _new_rows(self, z: Rows, rows: Tensor) -> Float[Tensor, "parts rows _"]:
+    def _new_rows(self, z: Rows, rows: Tensor) -> Float[Tensor, "*parts nodes channels _"]:
+        """Zeros for each part of the hubs; without a dimension for parts if there is one."""
         parts, channels = self.parts.shape
-        return z.new_zeros(parts - 1, len(z) * channels, rows.size(1))
-
-    def _by_node(self, out: Float[Tensor, "parts rows _"], z: Rows) -> Rows:
-        total = out[0] if len(out) == 1 else out.sum(0)
-        return total.unflatten(0, (len(z), self.parts.shape[1]))[..., : z.size(2)]
+        several = [] if parts == 2 else [parts - 1]
+        return z.new_zeros(*several, len(z), channels, rows.size(1))
 
 
 def sorted_hubs(
@@ -130,18 +128,17 @@ def sorted_hubs(
     return SortedHubs(start, parts, unsigned(node), score, order, rank)
 
 
-def links_by_hub(
-    pattern: Pattern, value: Links, kept: NDArray[np.uint8] | None, scale: float
-) -> tuple[Links, Links, Links]:
-    """The links as they are, and under each of two masks."""
-    link = backend.take(value, pattern.hub_links[1])
+def masked_links(
+    pattern: Pattern, link: Links, kept: Tensor | None, scale: float
+) -> tuple[Links, Links]:
+    """The links under each of two masks."""
     if kept is None:
-        return link, link, link
+        return link, link
     first, second = torch.empty_like(link), torch.empty_like(link)
     with backend.running:
-        _mask(link.numpy(), kept, unsigned(pattern.hub_links[1]), scale, first.numpy(),
+        _mask(link.numpy(), kept.numpy(), unsigned(pattern.hub_links[1]), scale, first.numpy(),
               second.numpy())  # fmt: skip
-    return link, first, second
+    return first, second
 
 
 @backend.jit(parallel=True)
@@ -157,9 +154,27 @@ def _places(source: Tensor, target: Tensor) -> NDArray[np.uint32]:
     """``[heads, 2 nodes]``: the places of sources, and of targets, from the highest score down."""
     order = descending(torch.cat([source, -target]).numpy())
     place = np.empty(order.shape[::-1], np.uint32)
-    for head, by_score in enumerate(order.T):
-        place[head, by_score] = np.arange(len(by_score), dtype=np.uint32)
+    with backend.running:
+        _invert(order, place)
     return place
+
+
+@backend.jit(parallel=True)
+def _invert(order, place):  # type: ignore[no-untyped-def]
+    for k in prange(len(order)):
+        for head in range(order.shape[1]):
+            place[head, order[k, head]] = k
+
+
+def _by_part(out: Float[Tensor, "*parts nodes channels _"]) -> Array:
+    parts = out if out.dim() == 4 else out.unsqueeze(0)
+    return parts.flatten(1, 2).numpy()
+
+
+def _by_node(out: Float[Tensor, "*parts nodes channels _"], z: Rows) -> Rows:
+    """The sum of all parts, without the padding."""
+    total = out if out.dim() == 3 else out.sum(0)
+    return total if total.size(2) == z.size(2) else total[..., : z.size(2)]
 
 
 def _rows(z: Rows) -> tuple[Float[Tensor, "rows _"], tuple[int, ...]]:

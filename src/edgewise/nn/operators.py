@@ -60,6 +60,14 @@ class SparseOperator:
         """Made once, and when a product asks for them."""
         return backend.take(self.value, self.pattern.transpose.order)
 
+    def values_by_hub(self) -> Float[Tensor, " entries"] | None:
+        """The values column by column, one channel after the other; None where they are learnt."""
+        return None if self.value.requires_grad else self._values_by_hub
+
+    @cached_property
+    def _values_by_hub(self) -> Float[Tensor, " entries"]:
+        return backend.take(self.value, self.pattern.hub_links[1])
+
     @property
     def T(self) -> "SparseOperator":
         turned = self.pattern.transpose

@@ -12,6 +12,7 @@ from edgewise.core.errors import EdgewiseError
 from edgewise.graphs.batch import Batch
 from edgewise.graphs.queries import EdgeQueries, QueriesInBlocks
 from edgewise.kernels.pooling import attention_pool, mean_of, pool
+from edgewise.kernels.selection import select_rows
 from edgewise.nn.blocks import ACTIVATIONS
 from edgewise.nn.linear import Linear
 from edgewise.nn.node_states import NodeStates, Results, Take
@@ -33,7 +34,7 @@ class NodeReadout(nn.Module):
         return nodes
 
     def forward(self, x: Float[Tensor, "nodes width"], batch: Batch) -> Float[Tensor, "rows width"]:
-        x = x if batch.rows is None else x[batch.rows]
+        x = x if batch.rows is None else select_rows(x, batch.rows)
         return ACTIVATIONS[self.activation](x) if self.activation else x
 
     def in_blocks(

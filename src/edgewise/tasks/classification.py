@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import nll_loss
 
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.data.labels import Labels, learn_classes
 from edgewise.data.tables import Table
+from edgewise.kernels.log_softmax import log_softmax, softmax
 from edgewise.tasks.base import (
     Columns,
     Task,
@@ -142,7 +143,7 @@ class Classification(Task):
         known = self.known(truth)
         # Nothing known, or only classes that training does not have.
         counted = known if weight is None else known & (weight[truth.clamp(min=0)] > 0)
-        loss = cross_entropy(outputs, truth, weight=weight, ignore_index=-1)
+        loss = nll_loss(log_softmax(outputs), truth, weight=weight, ignore_index=-1)
         return zero_without(counted, loss, outputs)
 
     def loss_count(self, truth: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -150,7 +151,7 @@ class Classification(Task):
         return super().loss_count(truth) if weight is None else weight[known].sum()
 
     def decode(self, outputs: Tensor) -> Tensor:
-        return outputs.softmax(dim=1)
+        return softmax(outputs)
 
     def decoded_truth(self, truth: Tensor) -> np.ndarray | None:
         chosen = np.eye(len(self.classes))[truth.numpy().clip(min=0)]

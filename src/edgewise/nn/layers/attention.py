@@ -254,6 +254,7 @@ class ChannelAttention(ChannelLayer):
                     dropout=dropout,
                     key=draw_key() if dropout > 0 else 0,
                     formed=None if walks else (edges.formed.pattern, edges.formed.value),
+                    by_hub=edges.factor.values_by_hub,
                     materialize=bool(self.materialize),
                 )
                 return self.joined(out)
