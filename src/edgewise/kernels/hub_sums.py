@@ -67,11 +67,16 @@ def _walk_sums(  # type: ignore[no-untyped-def]
             continue
         sums[0, 0], sums[0, 1] = zero, zero
         for k in range(size):
+            if k + PREFETCH_DISTANCE < size:
+                ahead = first + np.uint64(order[first + k + PREFETCH_DISTANCE])
+                prefetch(factor, (np.uint64(node[ahead]), ZERO))
             p = first + np.uint64(order[first + k])
             i = np.uint64(node[p])
             sums[k + ONE, 0] = sums[k, 0] + link[p] * factor[i, before]
             sums[k + ONE, 1] = sums[k, 1] + link[p] * factor[i, after]
         for p in range(first, last):
+            if p + PREFETCH_DISTANCE < last:
+                prefetch(out, (np.uint64(node[p + PREFETCH_DISTANCE]), ZERO))
             r = np.uint64(rank[p])
             left, crossed = sums[size, 0] - sums[r, 0], sums[r, 1]
             below, above = (left, crossed) if before == ZERO else (crossed, left)

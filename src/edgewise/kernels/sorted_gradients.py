@@ -153,6 +153,8 @@ def _sorted(  # type: ignore[no-untyped-def]
             later = first + k + PREFETCH_DISTANCE
             prefetch_row(z, z_rows, node, first + np.uint64(order[later]))
             prefetch_row(other, other_rows, node, first + np.uint64(other_order[later]))
+            prefetch_row(factor, ONE_ROW, node, first + np.uint64(order[later]))
+            prefetch_row(out_factor, ONE_ROW, node, first + np.uint64(other_order[later]))
         p, r = first + np.uint64(order[first + k]), first + np.uint64(other_order[first + k])
         j, i = np.uint64(node[p]), np.uint64(node[r])
         term = multiply(link[p], load(zero, z, row_of(z_rows, j), f))
@@ -167,6 +169,10 @@ def _sorted(  # type: ignore[no-untyped-def]
     inputs_left, outputs_left = low_half(over_inputs), low_half(over_outputs)
     for p in range(first, last):
         prefetch_row(out, out_rows, node, p + PREFETCH_DISTANCE)
+        prefetch_row(gain, ONE_ROW, node, p + PREFETCH_DISTANCE)
+        prefetch_row(out_gain, ONE_ROW, node, p + PREFETCH_DISTANCE)
+        prefetch_row(z, z_rows, node, p + PREFETCH_DISTANCE)
+        prefetch_row(other, other_rows, node, p + PREFETCH_DISTANCE)
         i = np.uint64(node[p])
         crossed = load(zero_pair, sums, out_rank[p], ZERO)
         left = multiply(out_factor[i, before], multiply_add(inputs_left, -1, low_half(crossed)))

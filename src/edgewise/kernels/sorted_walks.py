@@ -24,7 +24,7 @@ from edgewise.kernels.lanes import (
 )
 
 # Rows are fetched this many links ahead.
-PREFETCH_DISTANCE = np.uint64(16)
+PREFETCH_DISTANCE = np.uint64(32)
 # Of arrays in which a node has one row.
 ONE_ROW = (ONE, ZERO)
 
@@ -89,6 +89,7 @@ def _walk_products(  # type: ignore[no-untyped-def]
                 if k + PREFETCH_DISTANCE < size:
                     later = first + np.uint64(order[first + k + PREFETCH_DISTANCE])
                     prefetch_row(z, z_rows, node, later)
+                    prefetch_row(input_factor, ONE_ROW, node, later)
                 p = first + np.uint64(order[first + k])
                 i = np.uint64(node[p])
                 term = multiply(input_link[p], load(zero, z, row_of(z_rows, i), f))
@@ -98,6 +99,7 @@ def _walk_products(  # type: ignore[no-untyped-def]
             left = low_half(total)
             for p in range(first, last):
                 prefetch_row(out, out_rows, node, p + PREFETCH_DISTANCE)
+                prefetch_row(output_factor, ONE_ROW, node, p + PREFETCH_DISTANCE)
                 i = np.uint64(node[p])
                 crossed = load(zero_pair, sums, rank[p], ZERO)
                 left_now = multiply_add(left, -1, low_half(crossed))
