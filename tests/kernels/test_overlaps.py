@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from edgewise.kernels.overlaps import overlaps
+from edgewise.kernels.overlaps import common_bits, overlaps
 
 
 def ones(rows, columns, share):
@@ -26,3 +26,10 @@ def test_places_of_64_bits_as_in_a_saved_model_are_read():
         (whole.data, whole.indices.astype(np.int64), whole.indptr.astype(np.int64)), whole.shape
     )
     assert np.array_equal(overlaps(whole, saved), overlaps(whole, whole))
+
+
+@pytest.mark.parametrize(("left", "right"), [(5, 30), (1, 1), (0, 4), (4, 0)])
+def test_common_bits_equal_the_product_of_zeros_and_ones(left, right):
+    left, right = ones(left, 192, 0.4), ones(right, 192, 0.4)
+    words = [np.packbits(bits.astype(bool), axis=1).view(np.uint64) for bits in (left, right)]
+    assert np.array_equal(common_bits(*words), left @ right.T)

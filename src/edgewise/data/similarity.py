@@ -8,6 +8,7 @@ import numpy as np
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.data.chemistry import parsed
+from edgewise.kernels.overlaps import common_bits
 
 RADIUS, BITS = 2, 1024
 MOST = 10_000  # training molecules that are kept, evenly drawn, so that predicting stays cheap
@@ -25,16 +26,17 @@ class TrainingFingerprints:
             raise EdgewiseError("these are no fingerprints of training molecules; train again")
 
     @cached_property
-    def _known(self) -> np.ndarray:
-        return _unpacked(self.bits)
+    def _known(self) -> tuple[np.ndarray, np.ndarray]:
+        return _words(self.bits)
 
     def distances(self, smiles: Sequence[str]) -> np.ndarray:
         """From each molecule to the nearest one of training: 0 like one of them, 1 like none."""
         parts = [np.zeros(0)]
+        known, known_ones = self._known
         for first in range(0, len(smiles), _ROWS):
-            new = _unpacked(_fingerprints(smiles[first : first + _ROWS]))
-            common = new @ self._known.T
-            either = new.sum(axis=1)[:, None] + self._known.sum(axis=1) - common
+            new, ones = _words(_fingerprints(smiles[first : first + _ROWS]))
+            common = common_bits(new, known).astype(np.float32)
+            either = ones[:, None] + known_ones - common
             parts.append(1 - (common / np.maximum(either, 1)).max(axis=1).astype(np.float64))
         return np.concatenate(parts)
 
@@ -59,6 +61,7 @@ def _fingerprints(smiles: Sequence[str]) -> np.ndarray:
     return np.frombuffer(b"".join(texts), np.uint8).reshape(-1, BITS // 8)
 
 
-def _unpacked(bits: np.ndarray) -> np.ndarray:
-    """Zeros and ones, whose products count the bits in common; exact in single precision."""
-    return np.unpackbits(bits, axis=1).astype(np.float32)
+def _words(bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The bits as words of 64, and how many of each row are set."""
+    ones = np.unpackbits(bits, axis=1).sum(axis=1, dtype=np.float32)
+    return np.ascontiguousarray(bits).view(np.uint64), ones

@@ -1,9 +1,10 @@
-"""How many ones each row of a sparse matrix has in common with each row of another."""
+"""How many ones each row of a matrix has in common with each row of another."""
 
 from typing import Any
 
 import numpy as np
-from numba import prange
+from numba import prange, types
+from numba.extending import intrinsic
 from scipy.sparse import csr_matrix
 
 from edgewise.kernels import backend
@@ -33,3 +34,31 @@ def _count(start, column, row_start, row, common):  # type: ignore[no-untyped-de
         for p in range(start[i], start[i + 1]):
             for q in range(row_start[column[p]], row_start[column[p] + 1]):
                 common[i, row[q]] += np.float32(1)
+
+
+def common_bits(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """``[left, right]``: how many bits each row of words has in common with each row of others."""
+    common = np.zeros((len(left), len(right)), dtype=np.uint32)
+    with backend.running:
+        _count_bits(left, right, common)
+    return common
+
+
+@intrinsic
+def _ones(typing, word):  # type: ignore[no-untyped-def]
+    """How many bits of a word are set."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(word), generate
+
+
+@jit(parallel=True)
+def _count_bits(left, right, common):  # type: ignore[no-untyped-def]
+    for i in prange(len(left)):
+        for j in range(len(right)):
+            total = np.uint64(0)
+            for word in range(left.shape[1]):
+                total += _ones(left[i, word] & right[j, word])
+            common[i, j] = total
