@@ -43,7 +43,7 @@ from rdkit.rdBase import BlockLogs
 from scipy.stats import t as student
 from sklearn.metrics import roc_auc_score
 
-from edgewise.core.presets import make_settings
+from edgewise.core.presets import OF_MOLECULES, make_settings
 from edgewise.data.molecule_splits import scaffold_split
 from edgewise.data.molecule_tables import MoleculeTable, molecule_table, read_named
 from edgewise.data.tables import parse_text
@@ -283,7 +283,7 @@ def identity(model: str) -> dict[str, Any]:
     if model not in MEMBERS:
         return {"version": CHEMPROP, "epochs": EPOCHS}  # with which featuriser, its name says
     members = {"ensemble": MEMBERS[model]}
-    settings = make_settings("graph", implied={"directed": False}, **members)
+    settings = make_settings("graph", implied=OF_MOLECULES, **members)
     return {"settings": settings.differences()}
 
 

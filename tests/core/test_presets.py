@@ -67,7 +67,7 @@ def test_the_recipes_of_version_0_1_are_the_settings_of_today():
     with pytest.warns(FutureWarning, match=r"edgewise\.make_recipe goes away.*make_settings"):
         make_recipe = ew.make_recipe
     assert make_recipe("nodes", "paper", hidden=3) == make_settings("node", "paper", hidden=3)
-    assert make_recipe("molecules") == make_settings("graph", directed=False)
+    assert make_recipe("molecules") == make_settings("graph", directed=False, norm="none")
     with pytest.warns(FutureWarning, match=r"edgewise\.Recipe goes away"):
         recipe = ew.Recipe
     assert recipe(hidden=3, target_column="to") == make_settings(

@@ -61,7 +61,12 @@ def outcome(model, batch):
     return out.detach(), *torch.autograd.grad(loss, list(model.parameters())), *model.buffers()
 
 
-@pytest.mark.parametrize("changes", [{}, {"residual": False, "depth": 2}, {"channels": 4}], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"residual": False, "depth": 2}, {"channels": 4}, {"norm": "none"},
+     {"norm": "none", "residual": False}],
+    ids=str,
+)  # fmt: skip
 def test_a_block_at_once_has_the_bits_of_its_pieces(changes, monkeypatch):
     batch = paths(40, torch.float32)
     model, seen = network(torch.float32, **changes), []

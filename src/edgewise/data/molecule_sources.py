@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError
+from edgewise.core.presets import OF_MOLECULES
 from edgewise.data.delimited import DELIMITERS
 from edgewise.data.graph_rows import GraphRows, GraphStretch
 from edgewise.data.molecule_rows import MoleculeRows, read_stretch, stream_parts
@@ -22,7 +23,7 @@ class MoleculeFileSource(Source):
 
     form, described, unit = "molecule file", "a file of molecules", "graph"
     settings = MOLECULES | TEXT | {"smiles_column", "categories"}
-    implied: ClassVar[Mapping[str, Any]] = {"directed": False}
+    implied: ClassVar[Mapping[str, Any]] = OF_MOLECULES
     id_name, row_view, by_rows = "smiles", "structures", True
 
     def read_graphs(self, settings: DataSettings, usual: str = "") -> GraphRows:

@@ -8,6 +8,7 @@ from typing import Any
 
 from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError
+from edgewise.core.presets import OF_MOLECULES
 from edgewise.data.catalogue import CATALOGUE
 from edgewise.data.graph_rows import GraphRows
 from edgewise.data.graph_sources import GRAPH_COLUMNS
@@ -103,7 +104,7 @@ class OwnMoleculesSource(_Own):
     """Molecules that the user registered."""
 
     form, described, unit = "own molecules", "a set of molecules with columns of its own", "graph"
-    settings, implied = MOLECULES | {"smiles_column"}, {"directed": False}
+    settings, implied = MOLECULES | {"smiles_column"}, OF_MOLECULES
     id_name, row_view = "smiles", "structures"
 
     def checksum(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from edgewise.core.declarations import DataSettings
 from edgewise.core.errors import EdgewiseError, preview
+from edgewise.core.presets import OF_MOLECULES
 from edgewise.core.settings import unit_named
 from edgewise.data.bitcoin import read_ratings
 from edgewise.data.catalogue import CATALOGUE
@@ -68,7 +69,7 @@ class MoleculesSource(NamedSource):
     """A set of molecules by name."""
 
     form, described, unit = "molecules", "a set of molecules with columns of its own", "graph"
-    settings, implied = MOLECULES, {"directed": False}
+    settings, implied = MOLECULES, OF_MOLECULES
     id_name, row_view = "smiles", "structures"
 
     def read_graphs(self, settings: DataSettings, usual: str = "") -> GraphRows:

@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.missing import is_missing
+from edgewise.core.presets import OF_MOLECULES
 from edgewise.data.chemistry import MoleculeCodes, read_smiles, require_rdkit
 from edgewise.estimators.base import Classifier, Estimator, Regressor, check_lengths, given_parts
 from edgewise.estimators.parameters import setting_parameters
@@ -30,7 +31,7 @@ class MoleculeEstimator(Estimator):
 
     _unit, _kind = "graph", "Molecule"
     _source_settings = frozenset({"featurizer", "pair_threshold", "descriptors"})
-    _implied: ClassVar[dict[str, Any]] = {"directed": False}
+    _implied: ClassVar[dict[str, Any]] = OF_MOLECULES
     invalid: Any
 
     def __sklearn_tags__(self) -> Any:

@@ -36,9 +36,10 @@ class Plan(NamedTuple):
 
     level: Level
     channels: int
-    norm: torch.nn.BatchNorm1d
-    norm_between: torch.nn.BatchNorm1d  # before the two linear layers
-    edge_norm: torch.nn.BatchNorm1d | None  # None where nothing reads the edges any more
+    norm: torch.nn.BatchNorm1d | None
+    norm_between: torch.nn.BatchNorm1d | None  # before the two linear layers
+    edge_norm: torch.nn.BatchNorm1d | None
+    hands_on: bool  # whether anything reads the edges any more
     adds_nodes: bool  # what went in
     adds_edges: bool
     training: bool
@@ -92,8 +93,8 @@ class ColouredBlock(torch.autograd.Function):
         found = plain_linear(hidden, narrow, narrow_bias).add_(y)
         normed = [_Normed(out, lines, first[1]), _Normed(y, between, second[1])]
         state_out = None
-        if plan.edge_norm is not None:
-            state_out, of_edges = _normed_edges(plan, plan.edge_norm, state, edges)
+        if plan.hands_on:
+            state_out, of_edges = _normed_edges(plan, state, edges)
             normed.append(of_edges)
         ctx.set_materialize_grads(False)
         ctx.plan, ctx.normed = plan, normed
@@ -114,7 +115,7 @@ class ColouredBlock(torch.autograd.Function):
             grad_state, of_edge_norm = _through_edge_norm(plan, ctx.normed[2], grad_edges)
             if plan.adds_edges:
                 before_edges = _summed(level.edge_children, grad_edges)
-        elif plan.edge_norm is not None and plan.training and not plan.team.alone:
+        elif plan.hands_on and plan.edge_norm is not None and not plan.team.alone:
             # Others wait for this exchange, whether or not a gradient comes.
             _through_edge_norm(plan, ctx.normed[2], torch.zeros_like(ctx.normed[2].rows))
 
@@ -154,17 +155,23 @@ class ColouredBlock(torch.autograd.Function):
         if ctx.needs_input_grad[2]:
             on_edges = of_input(on_term, edge_weight)
             on_edges = on_edges if before_edges is None else on_edges.add_(before_edges)
+        norms = (plan.norm, sums[0]), (plan.norm_between, sums[1]), (plan.edge_norm, of_edge_norm)
         return (
             *(None, on_x, on_edges),
             *(of_weight(on_nodes, x), on_nodes.sum(0), of_weight(on_term, edges)),
             *(*of_wide, *of_narrow),
-            *(*sums[0], *sums[1], *of_edge_norm),
+            *(part for norm, found in norms for part in ((None, None) if norm is None else found)),
         )
 
 
 def _moments(plan: Plan, norm: Any, rows: float, own: Tensor) -> tuple[Tensor, float]:
-    """Those to normalise by, and over how many rows they were taken; 0: learnt before."""
+    """Those to normalise by, and over how many rows they were taken; 0: learnt before.
+
+    No norm is one that leaves everything as it is: of mean 0 and variance 1.
+    """
     total, moments = 0.0, own
+    if norm is None:
+        return torch.stack([torch.zeros_like(own[0]), torch.ones_like(own[0])]), total
     if plan.training:
         total, moments = pooled_moments(rows, own, plan.team)
     if total < 2:
@@ -174,12 +181,14 @@ def _moments(plan: Plan, norm: Any, rows: float, own: Tensor) -> tuple[Tensor, f
 
 
 def _of_norm(norm: Any, moments: tuple[Tensor, float]) -> tuple[Any, ...]:
+    if norm is None:
+        return moments[0].numpy(), moments[0][1].numpy(), moments[0][0].numpy(), 0.0
     weight, bias = norm.weight.detach(), norm.bias.detach()
     return moments[0].numpy(), weight.numpy(), bias.numpy(), norm.eps
 
 
-def _normed_edges(plan: Plan, norm: Any, state: Tensor, before: Tensor) -> tuple[Tensor, _Normed]:
-    counts, found = plan.level.edge_count, state.new_empty(2, state.size(1))
+def _normed_edges(plan: Plan, state: Tensor, before: Tensor) -> tuple[Tensor, _Normed]:
+    norm, counts, found = plan.edge_norm, plan.level.edge_count, state.new_empty(2, state.size(1))
     lines, out, lanes = state.new_empty(4, state.size(1)), torch.empty_like(state), lanes_of(state)
     with backend.running:
         rows = moments_of(state.numpy(), counts.numpy(), found.numpy(), lanes)

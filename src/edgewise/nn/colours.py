@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
+from edgewise.core.team import ALONE
 from edgewise.graphs.features import Features
 from edgewise.kernels import backend
 from edgewise.kernels.batch_norm import norm_and_add
@@ -56,10 +57,11 @@ def _through(block: Block, level: Level, x: Tensor, edges: Tensor) -> tuple[Tens
     parts = _at_once(block)
     if parts is not None:
         (channels, *weights), norm, between, edge_norm, wide, narrow = parts
+        hands_on, team = block.layer.hands_edges_on, ALONE if norm is None else norm.team
         adds = block.residual and x.size(1) == block.layer.out_width
         adds_edges = block.residual and edges.size(1) == block.layer.edge_width
-        plan = Plan(level, channels, norm, between, edge_norm, adds, adds_edges,
-                    block.training, norm.team)  # fmt: skip
+        plan = Plan(level, channels, norm, between, edge_norm, hands_on, adds, adds_edges,
+                    block.training, team)  # fmt: skip
         of_norms = [
             (None, None) if module is None else (module.weight, module.bias)
             for module in (norm, between, edge_norm)
@@ -87,11 +89,13 @@ def _at_once(block: Block) -> tuple[Any, ...] | None:
     weights, modules = block.layer.gated_weights, block.feed_forward
     if weights is None or block.activation != "relu" or modules is None or block.root is not None:
         return None
-    between, *linears = [m for m in modules.children() if not isinstance(m, nn.Dropout | nn.ReLU)]
-    norms = [block.norm, between, block.edge_norm]
-    if not all(isinstance(norm, BatchNorm) for norm in norms if norm is not block.edge_norm):
+    *before, wide, narrow = [
+        module for module in modules.children() if not isinstance(module, nn.Dropout | nn.ReLU)
+    ]
+    norms = [block.norm, before[0] if before else None, block.edge_norm]
+    if not all(norm is None or isinstance(norm, BatchNorm) for norm in norms):
         return None
-    return (weights, *norms, *linears) if len(linears) == 2 else None
+    return weights, *norms, wide, narrow
 
 
 def _updated(

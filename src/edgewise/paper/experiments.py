@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.core.presets import make_settings
+from edgewise.core.presets import OF_MOLECULES, make_settings
 from edgewise.core.settings import Settings
 from edgewise.data.chemistry import MoleculeCodes
 from edgewise.data.citation import load_citation
@@ -63,8 +63,8 @@ class Experiment:
             name, weighted = self.row.removesuffix("*"), self.row.endswith("*")
             variant: dict[str, Any] = {"weighted": weighted, **asdict(VARIANTS[name])}
             return make_settings("node", "paper", **variant, **seeds)
-        implied = {"directed": False}
-        return make_settings("graph", "paper", implied=implied, **ROWS[self.row].settings, **seeds)
+        changes = ROWS[self.row].settings
+        return make_settings("graph", "paper", implied=OF_MOLECULES, **changes, **seeds)
 
     @property
     def marks(self) -> tuple[str, str]:
