@@ -13,7 +13,8 @@ from edgewise.core.presets import make_settings
 from edgewise.data.splits import random_split
 from edgewise.tasks.classification import Classification
 from edgewise.training import expected_cost as module
-from edgewise.training.expected_cost import FACTORS, Cost, expected_cost
+from edgewise.training.expected_cost import FACTORS, GIB, Cost, expected_cost
+from edgewise.training.portfolio import affordable_regimes, decided, regimes_of
 from edgewise.units.node import node_problem
 
 ROOT = Path(__file__).parents[2]
@@ -85,13 +86,48 @@ def test_a_run_takes_the_memory_that_is_expected_within_a_factor_of_two():
     assert 0.5 < float(done.stdout) < 2
 
 
-def test_of_regimes_that_are_tried_the_dearest_is_told_and_of_an_unknown_layer_nothing(monkeypatch):
-    problem = problem_of()
-    assert problem.settings.model.regime == "auto"
-    named = problem_of(regime="shallow")
-    assert expected_cost(problem).step_bytes > expected_cost(named).step_bytes
+def test_of_a_layer_that_was_not_measured_nothing_is_said(monkeypatch):
+    problem = problem_of(regime="shallow")
+    assert expected_cost(problem) is not None
     monkeypatch.setattr(module, "FACTORS", {})
     assert expected_cost(problem) is None
+
+
+def test_a_regime_that_would_not_fit_into_memory_is_not_tried(monkeypatch):
+    problem, told = problem_of(20_000, 60_000), []  # so large that costs differ by 100 MB
+    cost = {name: expected_cost(one).memory for name, one in regimes_of(problem).items()}
+    dear = sorted(cost, key=lambda name: cost[name])[-2:]
+    room = (cost[dear[0]] + max(c for name, c in cost.items() if name not in dear)) / 2
+    monkeypatch.setenv("EDGEWISE_MEMORY_GB", f"{room / GIB:.9f}")
+    assert affordable_regimes(problem, told.append).keys() == cost.keys() - set(dear)
+    assert sorted(line.split(" is not tried")[0] for line in told) == sorted(
+        f"regime {name}" for name in dear
+    )
+    assert all("EDGEWISE_MEMORY_GB); --neighbors 15,10" in line for line in told)
+
+
+def test_the_cheapest_regime_is_tried_however_little_memory_there_is(monkeypatch):
+    problem, told = problem_of(), []
+    cost = {name: expected_cost(one).memory for name, one in regimes_of(problem).items()}
+    monkeypatch.setenv("EDGEWISE_MEMORY_GB", "0.001")
+    (name,) = affordable_regimes(problem, told.append)
+    assert cost[name] == min(cost.values())
+    assert told[0].startswith("notice: training is to be expected to take about ")
+    assert decided(problem).settings.model.regime == name
+
+
+def test_whoever_names_a_regime_is_told_and_gets_it(monkeypatch):
+    problem, told = problem_of(regime="deep"), []
+    monkeypatch.setenv("EDGEWISE_MEMORY_GB", "0.001")
+    assert decided(problem, tell=told.append) is problem
+    assert len(told) == 1
+    assert told[0].startswith("notice: training is to be expected to take about ")
+
+
+def test_samples_of_neighbours_fit_always(monkeypatch):
+    monkeypatch.setenv("EDGEWISE_MEMORY_GB", "0.001")
+    sampled = problem_of(neighbors="2", batch_size=20)
+    assert affordable_regimes(sampled).keys() == regimes_of(sampled).keys()
 
 
 def test_costs_are_told_in_a_sentence():

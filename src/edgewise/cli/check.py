@@ -24,6 +24,7 @@ def check(
     from edgewise.data.sources import find_source
     from edgewise.runs.folder import check_not_own
     from edgewise.training.expected_cost import expected_cost
+    from edgewise.training.portfolio import affordable_regimes
     from edgewise.units.base import resolve
 
     choice = chosen(preset, config, settings)
@@ -43,9 +44,10 @@ def check(
     for notice in opened.notices:
         say(f"notice: {notice}")
     say(f"{problem.task}; {problem.split}")
-    cost = expected_cost(problem)
-    if cost is not None:
-        say(str(cost))
+    costs = [expected_cost(one) for one in affordable_regimes(problem, say).values()]
+    known = [cost for cost in costs if cost is not None]
+    if known:
+        say(str(max(known, key=lambda cost: cost.memory)))
     if opened.invalid and invalid_file is not None:
         write_invalid(invalid_file, opened.invalid)
         say(f"wrote {invalid_file}")

@@ -20,7 +20,6 @@ from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError
 from edgewise.nn.blocks import Block
-from edgewise.training.portfolio import regimes_of
 from edgewise.units.base import Problem
 
 GIB = 2**30
@@ -70,12 +69,17 @@ class Cost:
     epoch_seconds: float  # of one thread of the machine that was measured
     steps: int  # of an epoch
 
+    @property
+    def memory(self) -> float:
+        """Bytes in all."""
+        return self.data_bytes + self.step_bytes
+
     def __str__(self) -> str:
-        total = (self.data_bytes + self.step_bytes) / GIB
         steps = f"{self.steps:,} step{'s' * (self.steps != 1)}"
         return (
-            f"expected: about {total:.1f} GiB of memory, {self.data_bytes / GIB:.1f} of them there "
-            f"already, and {_shown(self.epoch_seconds)} an epoch of {steps} on one thread"
+            f"expected: about {self.memory / GIB:.1f} GiB of memory, {self.data_bytes / GIB:.1f} "
+            f"of them there already, and {_shown(self.epoch_seconds)} an epoch of {steps} on one "
+            "thread"
         )
 
 
@@ -104,17 +108,17 @@ def terms_of(problem: Problem) -> tuple[tuple[float, ...], int]:
 
 
 def expected_cost(problem: Problem) -> Cost | None:
-    """The cost of a problem, of the dearest regime where it is not chosen yet; None: not known."""
-    found = []
-    for one in regimes_of(problem).values():
-        model = one.settings.model
-        factors = FACTORS.get((model.layer, model.normalize))
-        with suppress(EdgewiseError):  # which training would tell
-            if factors is not None and len(one.split.train):
-                terms, steps = terms_of(one)
-                space, time = (sum(map(float.__mul__, f, terms)) for f in factors)
-                found.append(Cost(_resident(), space, steps * time * 1e-9, steps))
-    return max(found, key=lambda cost: cost.step_bytes, default=None)
+    """The cost of a problem in its regime; None: not known."""
+    model = problem.settings.model
+    factors = FACTORS.get((model.layer, model.normalize))
+    if factors is None or not len(problem.split.train):
+        return None
+    try:
+        terms, steps = terms_of(problem)
+    except EdgewiseError:  # which training will tell
+        return None
+    space, time = (sum(map(float.__mul__, f, terms)) for f in factors)
+    return Cost(_resident(), space, steps * time * 1e-9, steps)
 
 
 def _resident() -> int:

@@ -2,7 +2,7 @@
 
 Successive halving: all regimes train for some epochs, the better half goes on, and so forth; the
 winner is then trained from its start, so that a run is the same whether its regime was chosen or
-named.
+named. Regimes that are to be expected to take more memory than there is are not tried.
 """
 
 import math
@@ -13,6 +13,8 @@ import numpy as np
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.presets import PORTFOLIO
 from edgewise.core.team import ALONE, Team, WorkerLost
+from edgewise.kernels.memory import memory_limit
+from edgewise.training.expected_cost import GIB, expected_cost
 from edgewise.training.fitting import Fitting
 from edgewise.training.trainer import make_trainer
 from edgewise.units.base import Problem, Show, Tell
@@ -41,9 +43,9 @@ def decided(
     Raises:
         EdgewiseError: If it was stopped, or if no regime can be trained.
     """
-    every = regimes_of(problem)
+    every = affordable_regimes(problem, tell, team)
     if len(every) == 1:
-        return problem
+        return next(iter(every.values()))
     if not len(problem.split.validation):
         name = next(iter(every))
         tell(f"regime {name}: there are no validation rows to choose by")
@@ -80,6 +82,40 @@ def regimes_of(problem: Problem) -> dict[str, Problem]:
         return {named: problem}
     settings = {name: problem.settings.changed(**own, regime=name) for name, own in regimes.items()}
     return {name: problem.unit.changed(problem, one) for name, one in settings.items()}
+
+
+def affordable_regimes(
+    problem: Problem, tell: Tell = lambda _: None, team: Team = ALONE
+) -> dict[str, Problem]:
+    """The regimes that a whole graph leaves memory for; at least the one that takes the least.
+
+    Args:
+        problem: Whose settings may say ``regime = "auto"``.
+        tell: Called with what is left out, and with what may not fit although it is tried.
+        team: The processes that train together.
+    """
+    every = regimes_of(problem)
+    if not problem.data.whole_graph or problem.data.device.type != "cpu":
+        return every
+    costs = {name: expected_cost(one) for name, one in every.items()}
+    memory = {name: cost.memory for name, cost in costs.items() if cost is not None}
+    dear = [name for name, needed in memory.items() if needed > memory_limit()]
+    if len(dear) == len(every):
+        least = min(memory, key=lambda name: memory[name])
+        dear.remove(least)
+        tell(f"notice: training {_too_dear(memory[least])}")
+    dear = team.led(dear)
+    for name in dear:
+        tell(f"regime {name} is not tried: it {_too_dear(memory[name])}")
+    return {name: one for name, one in every.items() if name not in dear}
+
+
+def _too_dear(needed: float) -> str:
+    return (
+        f"is to be expected to take about {needed / GIB:.1f} GiB of memory, which is more than "
+        f"{memory_limit() / GIB:.1f} (half of this machine's, or EDGEWISE_MEMORY_GB); --neighbors "
+        "15,10 trains on sampled neighbours and takes little"
+    )
 
 
 def _validated(fitting: Fitting, epochs: int, stop: Callable[[], bool]) -> float:
