@@ -14,7 +14,7 @@ from edgewise.data.graph_set_tables import GraphTables, PlacedGraphs
 from edgewise.data.graph_tables import learn_graph_reader
 from edgewise.data.molecule_rows import Molecules
 from edgewise.data.tables import parse_text
-from edgewise.graphs.batch import Edges
+from edgewise.graphs.edges import Edges
 
 GRAPHS = """graph,y
 u,0.5

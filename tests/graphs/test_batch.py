@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 import edgewise as ew
 from edgewise.core.errors import EdgewiseError
-from edgewise.graphs.batch import DIRECTIONS, Edges
+from edgewise.graphs.edges import DIRECTIONS, Edges
 from edgewise.nn.layers import ChannelAttention, ChannelConv
 from edgewise.nn.normalization import NORMALIZATIONS
 

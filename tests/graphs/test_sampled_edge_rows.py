@@ -6,10 +6,11 @@ from torch.testing import assert_close
 
 from edgewise.core.presets import make_settings
 from edgewise.graphs import blocks
-from edgewise.graphs.batch import Share, computed_rows
+from edgewise.graphs.batch import computed_rows
 from edgewise.graphs.edge_rows import EdgeRows
 from edgewise.graphs.graph import MultiGraph
 from edgewise.graphs.sampled_edge_rows import SampledEdgeRows
+from edgewise.graphs.share import Share
 from edgewise.kernels.incident_sampling import sample_incident
 from edgewise.kernels.sampling import Numbering
 from edgewise.nn.layers.gated import GatedChannelConv

@@ -11,10 +11,11 @@ from edgewise.core.presets import make_settings
 from edgewise.core.seeds import seeded
 from edgewise.data.splits import Split
 from edgewise.graphs import blocks, sampled_link_rows
-from edgewise.graphs.batch import Share, computed_rows
+from edgewise.graphs.batch import computed_rows
 from edgewise.graphs.graph import MultiGraph
 from edgewise.graphs.link_rows import LinkRows
 from edgewise.graphs.links import find_links
+from edgewise.graphs.share import Share
 from edgewise.kernels.sampling import Numbering
 from edgewise.tasks.link import link_task
 from edgewise.training.fitting import Fitting

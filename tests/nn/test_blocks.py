@@ -8,7 +8,7 @@ from torch.nn.functional import elu, gelu, relu
 from torch.testing import assert_close
 
 import edgewise as ew
-from edgewise.graphs.batch import Edges
+from edgewise.graphs.edges import Edges
 from edgewise.nn.blocks import Block
 
 PLAIN = {"elu": elu, "relu": relu, "gelu": gelu, "": lambda x: x}

@@ -12,7 +12,7 @@ from edgewise.core.presets import make_settings
 from edgewise.core.team import ALONE, Team
 from edgewise.data.chemistry import read_smiles
 from edgewise.data.splits import given_split
-from edgewise.graphs.batch import Share
+from edgewise.graphs.share import Share
 from edgewise.kernels.shared_memory import SharedMemory
 from edgewise.nn.batch_norm import BatchNorm
 from edgewise.tasks.classification import Classification

@@ -15,9 +15,9 @@ from edgewise.data.graph_store import write_store
 from edgewise.data.splits import Split
 from edgewise.graphs import sampled_graph
 from edgewise.graphs.array_graph import ArrayGraph
-from edgewise.graphs.batch import Share
 from edgewise.graphs.graph import single_precision
 from edgewise.graphs.sampled_graph import SampledGraph
+from edgewise.graphs.share import Share
 from edgewise.tasks.reading import find_label_task
 from edgewise.training.fitting import Fitting
 from edgewise.training.trainer import make_trainer

@@ -8,11 +8,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from edgewise.graphs.batch import EVERYTHING, Batch, Edges, Share
+from edgewise.graphs.batch import Batch
+from edgewise.graphs.edges import Edges
 from edgewise.graphs.graph import Graph
 from edgewise.graphs.incident import Messages, means, pair_groups, sums_width
 from edgewise.graphs.pair_names import PairNames
 from edgewise.graphs.queries import EdgeQueries
+from edgewise.graphs.share import EVERYTHING, Share
 from edgewise.graphs.two_paths import GroupSums, path_means, path_width
 from edgewise.kernels.common_neighbors import NeighborLists
 

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from edgewise.graphs.batch import Edges
+from edgewise.graphs.edges import Edges
 from edgewise.graphs.sampled_edges import Hop, SampledEdges, SampledLayer
 from edgewise.graphs.whole_sums import WholeSums
 from edgewise.kernels.sampling import Numbering

@@ -10,8 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from edgewise.core.errors import EdgewiseError, preview
-from edgewise.graphs.batch import EVERYTHING, Batch, Edges, Preparer, Share
+from edgewise.graphs.batch import Batch
+from edgewise.graphs.edges import Edges, Preparer
 from edgewise.graphs.graph import Graph
+from edgewise.graphs.share import EVERYTHING, Share
 
 EVALUATION_BATCH = 256  # graphs at a time where no gradient is needed
 # Nodes times channels up to which what layers prepare is kept for the whole set, to cut batches

@@ -9,12 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgewise.graphs.batch import EVERYTHING, Batch, Edges, Share
+from edgewise.graphs.batch import Batch
 from edgewise.graphs.edge_rows import FOLDS
+from edgewise.graphs.edges import Edges
 from edgewise.graphs.graph import Graph
 from edgewise.graphs.negatives import NegativeSampler
 from edgewise.graphs.pair_names import PairNames
 from edgewise.graphs.queries import EdgeQueries
+from edgewise.graphs.share import EVERYTHING, Share
 
 
 def pair_width(types: int) -> int:

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from edgewise.core.prefetch import prefetched
-from edgewise.graphs.batch import EVERYTHING, Batch, Share
+from edgewise.graphs.batch import Batch
 from edgewise.graphs.edge_lookup import EdgeLookup
 from edgewise.graphs.edge_rows import FOLDS, EdgeRows
 from edgewise.graphs.incident import means
@@ -19,6 +19,7 @@ from edgewise.graphs.incident_blocks import IncidentEdges
 from edgewise.graphs.incident_hops import IncidentArrays, incident_hops
 from edgewise.graphs.queries import EdgeQueries, QueriesInBlocks
 from edgewise.graphs.sampled_edges import SampledEdges
+from edgewise.graphs.share import EVERYTHING, Share
 from edgewise.kernels.common_neighbors import NeighborLists
 from edgewise.kernels.dropout import draw_key
 from edgewise.kernels.incident_sampling import IncidentLists, incident_sums

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from edgewise.graphs.batch import Edges, Preparer
+from edgewise.graphs.edges import Edges, Preparer
 from edgewise.graphs.whole_sums import WholeSums
 
 # The channels of an edge, from its own values and those of its reverse; see batch.DIRECTIONS.

@@ -13,9 +13,10 @@ from torch import Tensor
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.prefetch import prefetched
 from edgewise.graphs.array_graph import ArrayGraph
-from edgewise.graphs.batch import EVERYTHING, Batch, Share
+from edgewise.graphs.batch import Batch
 from edgewise.graphs.edges_in_blocks import EdgesInBlocks
 from edgewise.graphs.sampled_edges import Hop, SampledEdges
+from edgewise.graphs.share import EVERYTHING, Share
 from edgewise.graphs.whole_graph import NodeRows
 from edgewise.graphs.whole_sums import WholeSums
 from edgewise.kernels.dropout import draw_key

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from edgewise.core.prefetch import prefetched
-from edgewise.graphs.batch import EVERYTHING, Batch, Share
+from edgewise.graphs.batch import Batch
 from edgewise.graphs.blocks import MOST_COMMON, stretches
 from edgewise.graphs.incident import grouped, members, pair_groups
 from edgewise.graphs.incident_blocks import IncidentEdges
@@ -20,6 +20,7 @@ from edgewise.graphs.link_rows import FOLDS, LinkRows
 from edgewise.graphs.negatives import NegativeSampler
 from edgewise.graphs.queries import EdgeQueries, QueriesInBlocks
 from edgewise.graphs.sampled_edges import SampledEdges
+from edgewise.graphs.share import EVERYTHING, Share
 from edgewise.kernels.common_neighbors import (
     NeighborLists,
     common_neighbors,

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from edgewise.graphs.array_graph import ArrayGraph
-from edgewise.graphs.batch import EVERYTHING, Batch, Share
+from edgewise.graphs.batch import Batch
 from edgewise.graphs.graph import Graph
 from edgewise.graphs.numbering import renumbered
+from edgewise.graphs.share import EVERYTHING, Share
 
 # The features of so few nodes are in the nearest caches, in whichever order they stand.
 FEW_NODES = 2**14

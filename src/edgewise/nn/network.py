@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.registries import LAYERS
-from edgewise.graphs.batch import DIRECTIONS, TRIPLED, Batch, Edges
+from edgewise.graphs.batch import Batch
+from edgewise.graphs.edges import DIRECTIONS, TRIPLED, Edges
 from edgewise.graphs.edges_in_blocks import EdgesInBlocks
 from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.kernels.activation import drop
@@ -78,7 +79,7 @@ class ChannelNetwork(Network):
         settings: Layers, normalisation, depth, width; see :data:`VARIANTS`.
         readout: From nodes to rows; without it the rows are nodes.
         direction: How direction becomes channels, one of
-            :data:`~edgewise.graphs.batch.DIRECTIONS`; without it as the settings say.
+            :data:`~edgewise.graphs.edges.DIRECTIONS`; without it as the settings say.
 
     Example:
         >>> import torch

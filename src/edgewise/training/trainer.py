@@ -10,7 +10,8 @@ from torch import Tensor
 
 from edgewise.core.seeds import seeded
 from edgewise.core.team import ALONE, Team
-from edgewise.graphs.batch import Share, computed_rows
+from edgewise.graphs.batch import computed_rows
+from edgewise.graphs.share import Share
 from edgewise.kernels.memory import reuse_freed_memory
 from edgewise.nn.batch_norm import BatchNorm
 from edgewise.nn.network import Network

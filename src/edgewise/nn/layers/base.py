@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from edgewise.core.errors import EdgewiseError
-from edgewise.graphs.batch import Edges
 from edgewise.graphs.channels import add_self_loops
+from edgewise.graphs.edges import Edges
 from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.graphs.sampled_edges import SampledLayer
 from edgewise.kernels.dense import linear

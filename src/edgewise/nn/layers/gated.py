@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.graphs.batch import Edges
+from edgewise.graphs.edges import Edges
 from edgewise.graphs.features import Features, SparseFeatures
 from edgewise.graphs.sampled_edges import SampledLayer
 from edgewise.kernels.colours import Level

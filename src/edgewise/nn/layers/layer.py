@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from edgewise.core.declarations import ModelSettings
 from edgewise.core.errors import EdgewiseError
-from edgewise.graphs.batch import Edges, Features
+from edgewise.graphs.edges import Edges
+from edgewise.graphs.features import Features
 from edgewise.graphs.sampled_edges import SampledLayer
 
 

@@ -6,10 +6,10 @@ import torch
 import edgewise as ew
 from edgewise.core.presets import make_settings
 from edgewise.data.splits import random_split
-from edgewise.graphs.batch import Share
 from edgewise.graphs.edge_rows import EdgeRows
 from edgewise.graphs.graph_set import graph_set
 from edgewise.graphs.links import find_links
+from edgewise.graphs.share import Share
 from edgewise.graphs.whole_graph import WholeGraph
 from edgewise.tasks.link import link_task
 from edgewise.units.link_problem import link_problem
