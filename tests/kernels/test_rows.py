@@ -21,6 +21,14 @@ def test_softmax_is_that_of_torch(rows, classes):
         assert_close(*gradients, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("size", [1.0, 100.0, 1e5])
+def test_large_numbers_do_not_cancel(size):
+    x = size * torch.randn(MANY_ROWS + 1, 7)
+    truth = x.double().softmax(1)
+    assert_close(softmax(x).double(), truth, rtol=0, atol=5e-7)
+    assert_close(softmax(x).sum(1), torch.ones(len(x)), rtol=0, atol=1e-6)
+
+
 def test_few_rows_round_as_in_torch():
     x = torch.randn(MANY_ROWS, 7)
     assert torch.equal(log_softmax(x), torch.log_softmax(x, 1))

@@ -67,6 +67,21 @@ def test_a_run_on_a_store_of_links_is_a_run_on_its_tables(kind, tables, tmp_path
     assert len({path.read_bytes() for path in written}) == 1
 
 
+def test_a_column_called_target_may_be_the_type_where_ends_are_called_otherwise(tables, tmp_path):
+    renamed = tmp_path / "renamed"
+    renamed.mkdir()
+    (renamed / "nodes.csv").write_bytes((tables / "nodes.csv").read_bytes())
+    _, *rows = (tables / "edges.csv").read_text().splitlines()
+    write(renamed / "edges.csv", "from,to,amount,target,when", rows)
+    said = {"ignore": ("when",), "source_column": "from", "destination_column": "to"}
+    store, run, of_store = both(renamed, tmp_path, {**said, "target": ("target",)}, {})
+    assert files_of(of_store.folder)["predictions.csv"] == files_of(run.folder)["predictions.csv"]
+    runs.train(store, tmp_path / "named", target="target", **FAST)
+    for name, like in (("a", run.folder), ("b", store)):
+        found = ew.import_graph(renamed, tmp_path / name, like=like)
+        assert found.info.targets == ("target",)
+
+
 def test_new_tables_are_imported_like_a_run_or_a_store(tables, tmp_path):
     store, run, _ = both(tables, tmp_path, *KINDS["types"])
     new = tmp_path / "new"

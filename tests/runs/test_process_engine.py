@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import pytest
 from run_toys import SMILES
@@ -26,10 +27,35 @@ def test_two_processes_predict_what_one_does(molecule_run, library, tmp_path, mo
     monkeypatch.setattr(process_engine, "_AHEAD", 1)  # fewer than there are stretches
     counts = [
         runs.predict(molecule_run.folder, [library], tmp_path / f"{n}.csv", workers=n)
-        for n in (1, 2)
+        for n in (None, 1, 2)
     ]
-    assert counts == [(2498, 2), (2498, 2)]
-    assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "2.csv").read_bytes()
+    assert counts == 3 * [(2498, 2)]
+    assert len({path.read_bytes() for path in tmp_path.glob("*.csv")}) == 1
+
+
+def test_a_number_of_processes_below_zero_is_refused(molecule_run, library, tmp_path):
+    with pytest.raises(EdgewiseError, match="workers = -1 is no number of processes"):
+        runs.predict(molecule_run.folder, [library], tmp_path / "out.csv", workers=-1)
+
+
+@pytest.mark.slow
+def test_an_error_ends_no_process_of_others(molecule_run, library, tmp_path):
+    import multiprocessing
+
+    begun = []
+
+    def fail(*_):
+        other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+        other.start()
+        begun.append(other)
+        raise RuntimeError("while predicting")
+
+    with pytest.raises(RuntimeError, match="while predicting"):
+        runs.predict(molecule_run.folder, [library], tmp_path / "out.csv", fail, workers=2)
+    (other,) = begun
+    assert other.is_alive()
+    other.kill()
+    other.join()
 
 
 @pytest.mark.slow

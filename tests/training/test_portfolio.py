@@ -15,6 +15,7 @@ from edgewise.data.splits import Split
 from edgewise.tasks.classification import Classification
 from edgewise.training import Fitting, fit_member, make_trainer, portfolio
 from edgewise.training.portfolio import decided
+from edgewise.training.trainer import Trainer
 from edgewise.units.node import node_problem
 
 
@@ -80,6 +81,18 @@ def test_a_regime_that_was_chosen_trains_as_one_that_was_named(graph):
     named = problem_of(graph, regime=chosen.settings.model.regime)
     assert named.settings == chosen.settings
     assert fit_member(named).history == fit_member(chosen).history
+
+
+def test_of_regimes_with_equal_means_the_simpler_one_is_chosen(graph, monkeypatch):
+    scores = [0.8, 0.8, 0.9, 0.9]  # whose sums round otherwise in another order
+    epochs = {3: iter(scores), 4: iter(scores[::-1]), 5: iter([0.1] * 4)}
+
+    def validate(trainer):
+        return 1.0, next(epochs[trainer.settings.model.hidden])
+
+    monkeypatch.setattr(portfolio, "RUNGS", (4,))
+    monkeypatch.setattr(Trainer, "validate", validate)
+    assert decided(problem_of(graph)).settings.model.regime == "shallow"
 
 
 def test_without_validation_rows_it_is_the_first(graph):

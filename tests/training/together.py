@@ -53,6 +53,7 @@ CASES = {
     # for a batch of its own, which running means would normalise: rounding shows in them.
     "batches of three, batch norm": (regression, {**GATED, "batch_size": 3, "rows": 15}),
     "labels with gaps, batch norm": (labels, {**GATED, "weighted": True}),
+    "regression, no norm": (regression, {**GATED, "norm": "none"}),
     "labels with gaps": (labels, {**PLAIN, "weighted": True}),
     "weighted classes": (classes, {**PLAIN, "layer": "attention", "weighted": True}),
     # The last of its batches has one row, which both processes compute.

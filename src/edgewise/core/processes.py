@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 
@@ -27,13 +28,13 @@ def leave_signals_to_parent() -> None:
 
 
 @contextmanager
-def ending_workers() -> Iterator[None]:
-    """Do not wait for what workers are about to do after an error or Ctrl-C."""
-    before = set(multiprocessing.active_children())
+def ending_workers(pool: ProcessPoolExecutor) -> Iterator[None]:
+    """Do not wait for what the workers of a pool are about to do after an error or Ctrl-C."""
     try:
         yield
     except BaseException:
-        for worker in set(multiprocessing.active_children()) - before:
+        # Python 3.14 has a name for it; no other process of this one may be hit.
+        for worker in list((pool._processes or {}).values()):
             worker.kill()
         raise
 
@@ -52,7 +53,8 @@ def starting_workers() -> Iterator[None]:
         yield
     finally:
         for number, handler in handlers.items():
-            signal.signal(number, handler)
+            # None: it was not set from Python, and cannot be set again.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def _watch_parent() -> None:

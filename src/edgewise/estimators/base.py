@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -120,7 +121,7 @@ class Estimator(BaseEstimator):
 
     def _decided(self, problem: Problem) -> Problem:
         """The problem in the regime that it is trained in."""
-        return decided(problem)
+        return decided(problem, warn=_warned)
 
     def _fit_problem(self: Some, problem: Problem, target: Target) -> Some:
         problem = self._decided(problem)
@@ -291,3 +292,7 @@ def _recorded(path: Path, model: Predictor) -> tuple[dict[str, Any], int, np.nda
         return dict(content["parameters"]), int(content["y_ndim"]), classes
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise EdgewiseError(f"{path} cannot be used ({error}); save the estimator again") from error
+
+
+def _warned(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=2)

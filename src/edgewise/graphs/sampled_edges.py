@@ -13,7 +13,7 @@ from torch import Tensor
 from edgewise.graphs.edges import Edges, Preparer
 from edgewise.graphs.whole_sums import WholeSums
 
-# The channels of an edge, from its own values and those of its reverse; see batch.DIRECTIONS.
+# The channels of an edge, from its own values and those of its reverse; see edges.DIRECTIONS.
 _ENCODED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "directed": lambda there, back: torch.cat([there, back, there + back], dim=1),
     "sum": torch.add,

@@ -12,7 +12,10 @@ MANY_ROWS, REGISTER = 2**14, 16
 
 def log_softmax(x: Float[Tensor, "rows classes"]) -> Float[Tensor, "rows classes"]:
     """The logarithm of the softmax of each row."""
-    return x - x.logsumexp(1, keepdim=True) if _stepwise(x) else x.log_softmax(1)
+    if not _stepwise(x):
+        return x.log_softmax(1)
+    below = x - x.detach().amax(1, keepdim=True)  # first, for large numbers would cancel below
+    return below - below.exp().sum(1, keepdim=True).log()
 
 
 def softmax(x: Float[Tensor, "rows classes"]) -> Float[Tensor, "rows classes"]:

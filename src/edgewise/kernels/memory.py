@@ -17,8 +17,8 @@ def memory_limit() -> int:
             return int(float(said) * 2**30)
         except ValueError:
             raise EdgewiseError(
-                f"EDGEWISE_MEMORY_GB is {said!r}, which is no number; say how many GiB a pattern "
-                "may take, for example 8"
+                f"EDGEWISE_MEMORY_GB is {said!r}, which is no number; say how many GiB "
+                "training may take, for example 8"
             ) from None
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

@@ -16,11 +16,19 @@ def overlaps(left: csr_matrix, right: csr_matrix) -> np.ndarray:
 
     A sparse product finds out where its result is not zero, which is nearly everywhere here.
     """
+    if not backend.compiled():
+        return plain_overlaps(left, right)
     rows_of = right.tocsc()
     common = np.zeros((left.shape[0], right.shape[0]), dtype=np.float32)
     with backend.running:
         _count(_unsigned(left.indptr), _unsigned(left.indices),
                _unsigned(rows_of.indptr), _unsigned(rows_of.indices), common)  # fmt: skip
+    return common
+
+
+def plain_overlaps(left: csr_matrix, right: csr_matrix) -> np.ndarray:
+    """The same as a sparse product."""
+    common: np.ndarray = (left @ right.T).toarray().astype(np.float32)
     return common
 
 
@@ -38,10 +46,20 @@ def _count(start, column, row_start, row, common):  # type: ignore[no-untyped-de
 
 def common_bits(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """``[left, right]``: how many bits each row of words has in common with each row of others."""
+    if not backend.compiled():
+        return plain_common_bits(left, right)
     common = np.zeros((len(left), len(right)), dtype=np.uint32)
     with backend.running:
         _count_bits(left, right, common)
     return common
+
+
+def plain_common_bits(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The same as a product of zeros and ones."""
+    ones = [
+        np.unpackbits(words.view(np.uint8), axis=1).astype(np.float64) for words in (left, right)
+    ]
+    return (ones[0] @ ones[1].T).astype(np.uint32)
 
 
 @intrinsic

@@ -65,7 +65,7 @@ def _lines(
     mine = list(mine)
     # Spawned, because forking a process that runs threads may hang.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, _start, (dataset, data)) as pool, ending_workers():
+    with ProcessPoolExecutor(jobs, context, _start, (dataset, data)) as pool, ending_workers(pool):
         waiting: dict[Future[dict[str, Any]], Experiment] = {}
         while (mine or waiting) and not (stop() and not waiting):
             under_way = list(waiting.values())

@@ -34,9 +34,10 @@ def import_graph(
 ) -> Store:
     """Import a table of nodes and one of edges into a graph store: a new folder.
 
-    Memory is bounded by the nodes, and with ``predict="edges"`` or ``"links"`` by one column of the
-    edges and the times. The result is what training on the same tables would read, but for the
-    order of the edges, which stays that of the table where they or links are predicted.
+    Memory is bounded by the nodes, with ``predict="edges"`` also by one column of the edges and the
+    times, with ``predict="links"`` also by the ends of all edges. The result is what training on
+    the same tables would read, but for the order of the edges, which stays that of the table where
+    they or links are predicted.
 
     Args:
         data: Two tables, CSV, TSV or Parquet, or folders of such parts; or a folder that holds

@@ -69,6 +69,8 @@ def predict(
     """
     if engine not in ENGINES:
         raise EdgewiseError(f"there is no engine {engine!r}; choose one of {', '.join(ENGINES)}")
+    if workers is not None and workers < 0:
+        raise EdgewiseError(f"workers = {workers} is no number of processes; give 0 or more")
     model, source = model_and_data(folder, data, smiles_column, encoding, device)
     if not distance:
         model = replace(model, reference=None)

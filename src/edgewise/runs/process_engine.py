@@ -53,7 +53,8 @@ def predicted_by_processes(
             first.append(stretch)
             rows += len(stretch.table)
         workers = min(torch.get_num_threads(), MAX_WORKERS) if rows > MIN_ROWS else 1
-        stretches = chain(first, stretches)
+        stretches = chain(iter(first), stretches)
+        del first
     if workers == 1:
         for stretch in stretches:
             yield model.unit.predicted_stretch(model, source, stretch, asked)
@@ -70,7 +71,7 @@ def _predicted(
         arguments = folder, source, asked.smiles_column, loaded_plugins()
         # Spawned, because forking a process that runs torch's threads may hang.
         pool = ProcessPoolExecutor(workers, get_context("spawn"), _start, arguments)
-        with pool, ending_workers():
+        with pool, ending_workers(pool):
             try:
                 yield from _answers(pool, stretches, _AHEAD * workers)
             except BrokenProcessPool as error:

@@ -8,8 +8,6 @@ named. Regimes that are to be expected to take more memory than there is are not
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from edgewise.core.errors import EdgewiseError
 from edgewise.core.presets import PORTFOLIO
 from edgewise.core.team import ALONE, Team, WorkerLost
@@ -27,6 +25,7 @@ def decided(
     problem: Problem,
     *,
     tell: Tell = lambda _: None,
+    warn: Tell | None = None,
     progress: Show | None = None,
     stop: Callable[[], bool] = lambda: False,
     team: Team = ALONE,
@@ -36,6 +35,7 @@ def decided(
     Args:
         problem: Whose settings may say ``regime = "auto"``.
         tell: Called with the choice.
+        warn: Called with what memory rules out; without it ``tell`` is.
         progress: Called with how far it is.
         stop: Asked before each epoch; if so, nothing is chosen.
         team: The processes that train together.
@@ -43,7 +43,7 @@ def decided(
     Raises:
         EdgewiseError: If it was stopped, or if no regime can be trained.
     """
-    every = affordable_regimes(problem, tell, team)
+    every = affordable_regimes(problem, warn or tell, team)
     if len(every) == 1:
         return next(iter(every.values()))
     if not len(problem.split.validation):
@@ -98,23 +98,24 @@ def affordable_regimes(
     if not problem.data.whole_graph or problem.data.device.type != "cpu":
         return every
     costs = {name: expected_cost(one) for name, one in every.items()}
-    memory = {name: cost.memory for name, cost in costs.items() if cost is not None}
-    dear = [name for name, needed in memory.items() if needed > memory_limit()]
-    if len(dear) == len(every):
-        least = min(memory, key=lambda name: memory[name])
-        dear.remove(least)
-        tell(f"notice: training {_too_dear(memory[least])}")
-    dear = team.led(dear)
-    for name in dear:
-        tell(f"regime {name} is not tried: it {_too_dear(memory[name])}")
-    return {name: one for name, one in every.items() if name not in dear}
+    # Without what the process holds besides, which is no matter of the data.
+    needed = {name: cost.step_bytes for name, cost in costs.items() if cost is not None}
+    too_large = [name for name, memory in needed.items() if memory > memory_limit()]
+    if len(too_large) == len(every):
+        least = min(needed, key=lambda name: needed[name])
+        too_large.remove(least)
+        tell(f"notice: training {_too_large(needed[least])}")
+    too_large = team.led(too_large)
+    for name in too_large:
+        tell(f"regime {name} is not tried: it {_too_large(needed[name])}")
+    return {name: one for name, one in every.items() if name not in too_large}
 
 
-def _too_dear(needed: float) -> str:
+def _too_large(needed: float) -> str:
     return (
-        f"is to be expected to take about {needed / GIB:.1f} GiB of memory, which is more than "
-        f"{memory_limit() / GIB:.1f} (half of this machine's, or EDGEWISE_MEMORY_GB); --neighbors "
-        "15,10 trains on sampled neighbours and takes little"
+        f"is to be expected to take about {needed / GIB:.1f} GiB of memory beside the data, which "
+        f"is more than {memory_limit() / GIB:.1f} (half of this machine's, or EDGEWISE_MEMORY_GB); "
+        "--neighbors 15,10 trains on sampled neighbours and takes little"
     )
 
 
@@ -139,4 +140,5 @@ def _validated(fitting: Fitting, epochs: int, stop: Callable[[], bool]) -> float
     elif not fitting.trainer.task.lower_is_better:
         scores = [-score for score in scores]
     width = min(WINDOW, len(scores))
-    return float(np.convolve(scores, np.full(width, 1 / width), "valid").min())
+    # Summed up exactly, for equal means in another order are equal.
+    return min(math.fsum(scores[k : k + width]) / width for k in range(len(scores) - width + 1))

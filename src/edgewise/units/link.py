@@ -200,7 +200,9 @@ def _refuse(found: GraphInput, settings: Settings) -> None:
             f"the edges have no columns, such as {preview(named)}; leave them out, or give tables"
             f"{_OR_IMPORT if found.store is not None else ''}"
         )
-    refuse_target(data.target, data.source_column, data.destination_column)
+    # A store was imported with columns of other names, perhaps, and compares the target itself.
+    ends = () if found.edges is None else (data.source_column, data.destination_column)
+    refuse_target(data.target, ends)
     if settings.split.split_column:
         raise EdgewiseError(
             "the rows are pairs of nodes, of which a column of the edges says nothing; leave out "

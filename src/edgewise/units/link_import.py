@@ -7,6 +7,7 @@ import numpy as np
 from edgewise.core.errors import EdgewiseError, preview
 from edgewise.core.settings import Settings
 from edgewise.data.edge_importing import EdgeChoices
+from edgewise.data.edge_reader import EdgeReader
 from edgewise.data.store_files import checksum_of_rows
 from edgewise.units.edge_row_import import EdgeRowImport, column_choices, reader_of
 from edgewise.units.edge_tables import known_ends, refuse_merging
@@ -23,7 +24,7 @@ def import_links(tables: ImportedTables) -> None:
     # What is asked of other tables comes after all that is there.
     known = None if like is None else without_times(reader_of(like, "links"))
     target = settings.data.target if like is None else _like_target(like, settings)
-    refuse_target(target, settings.data.source_column, settings.data.destination_column)
+    refuse_target(target, _ends(known, settings))
     if not len(edges):
         raise EdgewiseError(f"{edges.path} has a header but no rows; add some edges")
     edges.require(*target)
@@ -45,6 +46,13 @@ def import_links(tables: ImportedTables) -> None:
         read_as = EdgeChoices(settings.model.directed, ports=False, time=time, shown=())
         known = importer.learn_edges(found.learnt_rows, read_as)
     on_its_way.write(known, target, targets=target, unit="link", **learnt)
+
+
+def _ends(known: EdgeReader | None, settings: Settings) -> tuple[str, str]:
+    """The columns of the two nodes of an edge."""
+    if known is not None:
+        return known.tables.source, known.tables.target
+    return settings.data.source_column, settings.data.destination_column
 
 
 def _like_target(like: Learnt, settings: Settings) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Where links to predict come from: tables, which are learnt from, or a store of edges."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -168,13 +169,13 @@ def types_of_edges(table: Table, task: Link) -> Tensor:
     return torch.from_numpy(np.array([*(number.get(word, -1) for word in words), -1])[codes])
 
 
-def refuse_target(target: tuple[str, ...], source_column: str, destination_column: str) -> None:
-    """Refuse columns that cannot be the types of links."""
+def refuse_target(target: tuple[str, ...], ends: Sequence[str]) -> None:
+    """Refuse columns that cannot be the types of links, such as those of their ends."""
     if len(target) > 1:
         raise EdgewiseError(
             f"one column names the types of links, not {preview(target)}; name one, or none"
         )
-    if {source_column, destination_column} & {*target}:
+    if {*ends} & {*target}:
         raise EdgewiseError(
             f"{preview(target)} names ends of edges, not their type; name another column with "
             "--target, or none"
