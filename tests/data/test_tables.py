@@ -1,13 +1,17 @@
 """Whatever a spreadsheet writes is read exactly, or refused with file, line and cure."""
 
+import gc
 import gzip
 import math
+import weakref
 
 import numpy as np
 import pandas
+import pyarrow as pa
 import pytest
 
 from edgewise.core.errors import EdgewiseError
+from edgewise.data import arrow_columns
 from edgewise.data.streams import stream_table
 from edgewise.data.tables import (
     as_number,
@@ -147,3 +151,22 @@ def test_a_slip_in_a_column_of_numbers_is_named():
     with pytest.raises(EdgewiseError, match=r"t, row 30: column 'a' holds 'inf', and numbers else"):
         guess_kind(table, "a")
     assert guess_kind(table_from_columns({"b": [1, "x", *"yz"]}, "t"), "b") == "categories"
+
+
+def test_arrow_is_not_the_last_to_let_go_of_what_it_reads(written, tmp_path, monkeypatch):
+    # Its threads would need the interpreter for it, which may be ending: the process aborted.
+    streams = []
+
+    class Watched(pa.PythonFile):
+        def __init__(self, stream, mode):
+            streams.append(weakref.ref(stream))
+
+    monkeypatch.setattr(arrow_columns.pa, "PythonFile", Watched)
+    pandas.DataFrame({"a": [1, 2]}).to_parquet(tmp_path / "t.parquet")
+    for path in (written("a,b\n1,2\n"), str(tmp_path / "t.parquet")):
+        read_table(path)
+        for _ in stream_table(path):
+            pass
+    gc.collect()
+    assert len(streams) == 3
+    assert all(stream() is not None for stream in streams)

@@ -1,6 +1,7 @@
 """Columns of delimited text and of Parquet files as Arrow arrays, within what memory allows."""
 
 import codecs
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ Opener = Callable[[], AbstractContextManager[BufferedIOBase]]
 _BLOCK = 2**20  # bytes that Arrow parses at a time; a longer line is left to the exact reader
 _ROWS = 2**14  # of the exact reader, between two conversions
 _CELL = 64  # bytes that a cell takes on its way to a tensor
+_KEPT: deque[Any] = deque(maxlen=64)  # what was handed to Arrow last; closed by now, and small
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class TextFile:
 
         with self.open() as stream:
             _, *options = self._plain_options(stream)
-            for batch in csv.open_csv(_Plain(stream, self.path, fits=False), *options):
+            for batch in csv.open_csv(for_arrow(_Plain(stream, self.path, fits=False)), *options):
                 yield TextStretch(batch.columns, stream.tell(), position(stream))
 
     def exact_stretches(self) -> Iterator["TextStretch"]:
@@ -84,7 +86,7 @@ class TextFile:
         from pyarrow import csv
 
         header, *options = self._plain_options(stream)
-        table = csv.read_csv(_Plain(stream, self.path), *options)
+        table = csv.read_csv(for_arrow(_Plain(stream, self.path)), *options)
         return dict(zip(header, table.columns, strict=True))
 
     def _plain_options(self, stream: BufferedIOBase) -> tuple[list[str], Any, Any, Any]:
@@ -100,17 +102,34 @@ class TextFile:
         return (
             header.cells,
             csv.ReadOptions(column_names=names, skip_rows=header.line, block_size=_BLOCK),
-            csv.ParseOptions(
-                delimiter=self.delimiter,
-                quote_char=False,
-                double_quote=False,
-                # Spaces alone are a blank line, unless the table has one column only.
-                invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
+            _kept(
+                csv.ParseOptions(
+                    delimiter=self.delimiter,
+                    quote_char=False,
+                    double_quote=False,
+                    # Spaces alone are a blank line, unless the table has one column only.
+                    invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
+                )
             ),
             csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
             ),
         )
+
+
+def for_arrow(stream: Any) -> pa.PythonFile:
+    """A stream of Python as Arrow reads it."""
+    return _kept(pa.PythonFile(stream, mode="r"))
+
+
+def _kept(handed: Any) -> Any:
+    """The same, kept for a while, so that Arrow is not the last to let go of it.
+
+    Its threads let go a moment after everything is read, and need the interpreter if they are the
+    last: where it is just ending, they would be ended in the middle of it, and abort the process.
+    """
+    _KEPT.append(handed)
+    return handed
 
 
 @dataclass(frozen=True)
@@ -180,7 +199,8 @@ def opened_parquet(
     """
     from pyarrow import parquet
 
-    file = parquet.ParquetFile(stream)
+    source = for_arrow(stream)
+    file = parquet.ParquetFile(source)
     words = [
         field.name
         for field in file.schema_arrow
@@ -196,7 +216,7 @@ def opened_parquet(
         )
     stream.seek(0)
     pages = {} if whole else {"pre_buffer": False, "buffer_size": _BLOCK}
-    return parquet.ParquetFile(stream, read_dictionary=words, **pages)
+    return parquet.ParquetFile(source, read_dictionary=words, **pages)
 
 
 def _leaves(file: Any) -> int:
