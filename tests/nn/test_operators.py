@@ -1,5 +1,7 @@
 """An operator may be clever as long as it equals the dense matrix of the paper's equations."""
 
+from functools import partial
+
 import pytest
 import torch
 import truth
@@ -12,6 +14,8 @@ from torch.testing import assert_close
 import edgewise as ew
 from edgewise.core.errors import EdgewiseError
 from edgewise.kernels.backend import plain_kernels
+from edgewise.kernels.pattern import stack
+from edgewise.nn.normalization import symmetric_values
 from edgewise.nn.operators import cut, without_lone_loops
 
 MAKERS = {
@@ -332,3 +336,29 @@ def side_by_side(parts):
         edges.append(part.edge_index + first)
         first += part.num_nodes
     return torch.cat(edges, dim=1), torch.cat([part.edge_attr for part in parts]), first
+
+
+def test_symmetric_attention_has_finite_gradients_where_edges_are_nearly_zero():
+    edge_index = torch.tensor([[0, 0, 1, 2, 2], [0, 1, 1, 0, 2]])
+    pattern, order = stack(*edge_index, torch.zeros(5, dtype=torch.long), 3, 1)
+    value = torch.tensor([1e-21, 1e-30, 1.0, 1e-35, 3e-7])[order]
+    score = torch.tensor([90.0, -90.0, 5.0, -80.0, 20.0])[order]
+    row, column = edge_index[:, order]
+
+    def dense(value, score):
+        entry = value * score.exp()  # in double precision it is in range
+        sums = (torch.zeros(3, dtype=entry.dtype).index_add(0, at, entry) for at in (row, column))
+        by_row, by_column = sums
+        return entry / (by_row[row] * by_column[column]).sqrt()
+
+    found = []
+    for dtype, values in (
+        (torch.float32, partial(symmetric_values, pattern)),
+        (torch.float64, dense),
+    ):
+        inputs = value.to(dtype).log().requires_grad_(), score.to(dtype).requires_grad_()
+        out = values(inputs[0].exp(), inputs[1])
+        weights = torch.arange(1.0, 6.0, dtype=dtype)
+        found.append([out, *torch.autograd.grad(out @ weights, inputs)])
+    for ours, theirs in zip(*found, strict=True):
+        assert_close(ours.double(), theirs, rtol=1e-4, atol=1e-6)

@@ -20,7 +20,7 @@ def test_runs_that_differ_in_seed_alone_are_one_line_with_a_standard_deviation(p
     assert by_runs[2].differs == {"hidden": 4}
     assert by_runs[2].test[1] > 0
     assert math.isnan(by_runs[1].test[1])
-    assert lines[0].test[0] <= lines[1].test[0]  # errors: the lowest first
+    assert lines[0].validation[0] <= lines[1].validation[0]  # errors: the lowest first
 
 
 def test_interrupted_runs_are_not_compared(place, tmp_path):

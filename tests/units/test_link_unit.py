@@ -154,3 +154,7 @@ def test_tables_are_trained_scored_and_recommended(graph, tmp_path):
         runs.predict(run.folder, out=out, pairs=tmp_path / "pairs.csv")
     with pytest.raises(EdgewiseError, match="name them with --pairs"):
         runs.predict(run.folder, [str(tmp_path / "edges.csv")], out)
+    with pytest.raises(EdgewiseError, match="--for names nodes whose likeliest links --top 10"):
+        runs.predict(run.folder, out=out, ids=tmp_path / "ids.csv")
+    with pytest.raises(EdgewiseError, match="leave out --pairs, or --top and --for"):
+        runs.predict(run.folder, out=out, pairs=tmp_path / "pairs.csv", top=2)

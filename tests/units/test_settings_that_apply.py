@@ -25,6 +25,17 @@ WRONG = [
     ("freesolv", {"reciprocal": "sum"}, r"\[reciprocal\] does not apply here"),
     ("freesolv", {"smiles_column": "x"}, r"\[smiles_column\] does not apply here"),
     ("freesolv", {"fit_on": "all"}, r"\[fit_on\] does not apply here"),
+    (
+        "freesolv",
+        {"split_column": "part", "split": "0.5,0.2,0.3", "split_seed": 4},
+        r"split_column says which rows are which, so \[split, split_seed\] would be ignored",
+    ),
+    ("cora", {"split": "s.json", "stratify": True}, r"a file .*, so \[stratify\] would be ignored"),
+    (
+        "freesolv",
+        {"schedule": "constant", "warmup": 0.2},
+        r"schedule is not cosine, without warm-up, so \[warmup\] would be ignored",
+    ),
 ]
 
 

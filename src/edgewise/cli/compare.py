@@ -16,7 +16,10 @@ def compare(
     runs: Annotated[list[Path], typer.Argument(help="folders of runs")],
     json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
-    """Put runs into one table, with mean and standard deviation over seeds; the best first."""
+    """Put runs into one table, with mean and standard deviation over seeds.
+
+    The best on validation stands first.
+    """
     if json:
         from edgewise.runs.compare import compare as compared
 
@@ -38,22 +41,27 @@ def show_comparison(console: Console, folders: Sequence[Path]) -> None:
     console.event("comparison", lines=[vars(line) for line in lines])
     if console.quiet or console.as_json:
         return
-    table = Table(box=None, pad_edge=False)
+    names = [Text(printable(line.name)) for line in lines]
+    scores = Table(box=None, pad_edge=False)
     metric = lines[0].metric
-    for name in ("run", *lines[0].differs):
-        table.add_column(name, overflow="fold")
-    for name in ("runs", f"validation {metric}", f"test {metric}", "seconds"):
-        table.add_column(name, justify="right")
-    for line in lines:
-        table.add_row(
-            Text(printable(line.name)),
-            *(Text(printable(str(value))) for value in line.differs.values()),
-            str(line.runs),
-            _with_std(line.validation),
-            _with_std(line.test),
-            f"{line.seconds:.1f}",
-        )
-    Terminal().print(table)
+    scores.add_column("run", overflow="fold")
+    for title in ("runs", f"validation {metric}", f"test {metric}", "seconds"):
+        scores.add_column(title, justify="right", no_wrap=True)
+    for name, line in zip(names, lines, strict=True):
+        means = _with_std(line.validation), _with_std(line.test)
+        scores.add_row(name, str(line.runs), *means, f"{line.seconds:.1f}")
+    Terminal().print(scores)
+    if lines[0].differs:
+        # Below, for there may be many: a regime or a preset decides about a dozen.
+        settings = Table(box=None, pad_edge=False)
+        settings.add_column("setting", no_wrap=True)
+        for name in names:
+            settings.add_column(name, overflow="fold")
+        for setting in lines[0].differs:
+            values = (Text(printable(str(line.differs[setting]))) for line in lines)
+            settings.add_row(setting, *values)
+        Terminal().print()
+        Terminal().print(settings)
 
 
 def _with_std(value: tuple[float, float]) -> str:

@@ -297,7 +297,10 @@ class TrainingSettings(Part):
         of="unit",
     )
     weighted: bool = setting(
-        False, "weight classes in the loss by how rare they are in training", of="task"
+        False,
+        "weight classes in the loss by how rare they are in training; probabilities are then those "
+        "of classes that are equally frequent",
+        of="task",
     )
     scale_targets: bool = setting(
         True, "scale targets to mean 0 and standard deviation 1", of="task"

@@ -168,7 +168,8 @@ def _guessed(table: Table) -> str:
     if len(found) != 1:
         raise EdgewiseError(
             f"{table.path}: {'several columns look' if found else 'no column looks'} like SMILES "
-            f"among {preview(list(table.columns), limit=12)}; name it by smiles_column"
+            f"among {preview(list(table.columns), limit=12)}; name it by smiles_column, or "
+            "give the tables of nodes and of edges if this is one of them"
         )
     return found[0]
 

@@ -55,6 +55,16 @@ def split_by_time(times: np.ndarray, rows: Tensor, split: str) -> Split:
             place = int(np.searchsorted(when, when[place - 1], side="right"))
         cuts.append(place)
     parts = np.split(ordered, cuts)
+    names = ("training", "validation", "test")
+    wanted = [name for name, share in zip(names, shares, strict=True) if share > 0]
+    found = [name for name, part in zip(names, parts, strict=True) if len(part)]
+    empty = [name for name in wanted if name not in found]
+    if empty and len(ordered) > len(names):
+        raise EdgewiseError(
+            f"the {len(ordered):,} rows have {len(np.unique(when)):,} different times, and equal "
+            f"times are not parted, so none is left for {' and '.join(empty)}; name a column of "
+            "finer times, or say which rows are which with --split-column or a JSON file (--split)"
+        )
     return Split(*(torch.from_numpy(np.sort(part)) for part in parts))
 
 
@@ -80,12 +90,32 @@ def is_by_time(times: np.ndarray, split: Split) -> bool:
 def _seconds(table: Table, name: str) -> np.ndarray:
     text = table.trimmed(name)
     gaps = pc.is_in(text, pa.array(sorted(table.missing)))
+    text = pc.if_else(gaps, None, text)
+    # With a zone all are moments; without one they are as a clock shows them. Never both.
+    kinds = (pa.timestamp("us"), pa.timestamp("us", tz="UTC"))
+    zoned = pc.match_substring_regex(text, r":\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$")
+    kind = kinds[bool(pc.any(zoned).as_py())]
     try:
-        found = pc.cast(pc.if_else(gaps, None, text), pa.timestamp("us"))
+        found = pc.cast(text, kind)
     except pa.ArrowInvalid as error:
+        row = _first_unread(text, kind)
         raise EdgewiseError(
-            f"{table.path}: column {name!r} holds no times ({str(error).splitlines()[0]}); give "
-            "numbers, or dates such as 2024-05-31 18:00"
+            f"{table.where(row)}: column {name!r} holds no times that can be read together: "
+            f"{text[row].as_py()!r} is none like the others; give numbers, or dates such as "
+            "2024-05-31 18:00, all of them with a zone (2024-05-31T18:00Z) or none"
         ) from error
     micro = pc.cast(found, pa.int64())
     return micro.to_numpy(zero_copy_only=False).astype(np.float64) / 1e6
+
+
+def _first_unread(text: pa.ChunkedArray, kind: pa.DataType) -> int:
+    """The first cell that is no time of a kind."""
+    first, rows = 0, len(text)
+    while rows > 1:  # of which at least one is not
+        half = rows // 2
+        try:
+            pc.cast(text.slice(first, half), kind)
+            first, rows = first + half, rows - half
+        except pa.ArrowInvalid:
+            rows = half
+    return first

@@ -93,6 +93,9 @@ NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None, int], Operator]] = {
 }
 
 
+_LARGEST = 80.0  # exponent whose exponential is in range in single precision
+
+
 def symmetric_values(
     pattern: Pattern,
     value: Float[Tensor, " entries"],
@@ -100,15 +103,17 @@ def symmetric_values(
 ) -> Float[Tensor, " entries"]:
     """The values of :func:`symmetric` on a pattern, of ``value * exp(score)`` if there are scores.
 
-    The highest score of each row and column is taken out of its sum, and put back as a
-    difference that is never positive, so that no exponential overflows.
+    The highest ``log(value) + score`` of each row and column is taken out of its sum, and put back
+    as a difference that is never positive, so that nothing overflows, and no sum is below 1.
     """
     rows, columns = pattern.row, pattern.stacked_column
     by_row, by_column, both = value, value, value
     if score is not None:
-        row_top, column_top = _highest(pattern, rows, score), _highest(pattern, columns, score)
-        by_row, by_column = value * (score - row_top).exp(), value * (score - column_top).exp()
-        both = value * (score - (row_top + column_top) / 2).exp()
+        size = value.detach().log() + score.detach()  # of a zero: minus infinity
+        row_top, column_top = _highest(pattern, rows, size), _highest(pattern, columns, size)
+        by_row = _times_exp(value, score - row_top)
+        by_column = _times_exp(value, score - column_top)
+        both = _times_exp(value, score - (row_top + column_top) / 2)
     empty = value.new_zeros(pattern.num_nodes * pattern.channels)
     left = _reciprocal(empty.index_add(0, rows, by_row)).sqrt()
     right = _reciprocal(empty.index_add(0, columns, by_column)).sqrt()
@@ -118,9 +123,20 @@ def symmetric_values(
 def _highest(
     pattern: Pattern, place: Int[Tensor, " entries"], score: Float[Tensor, " entries"]
 ) -> Float[Tensor, " entries"]:
-    """The highest score among the entries at the same place."""
+    """The highest score among the entries at the same place; 0 where none is finite."""
     lowest = score.new_full((pattern.num_nodes * pattern.channels,), -torch.inf)
-    return lowest.scatter_reduce(0, place, score.detach(), "amax")[place]
+    top = lowest.scatter_reduce(0, place, score.detach(), "amax")[place]
+    return top.masked_fill(top == -torch.inf, 0)
+
+
+def _times_exp(
+    value: Float[Tensor, " entries"], exponent: Float[Tensor, " entries"]
+) -> Float[Tensor, " entries"]:
+    """``value * exp(exponent)``, also where the exponential alone is out of range."""
+    stored = value > 0
+    product = (torch.where(stored, value, 1.0).log() + exponent).exp()
+    # Zeros stay zeros, but their gradient tells how the result would change with them.
+    return torch.where(stored, product, value * exponent.clamp(max=_LARGEST).exp())
 
 
 def _stacked(

@@ -27,7 +27,10 @@ class Line:
 
 
 def compare(folders: Sequence[str | Path]) -> list[Line]:
-    """One line for each group of runs that are the same but for their seeds; the best first."""
+    """One line for each group of runs that are the same but for their seeds.
+
+    The best on validation stands first.
+    """
     runs = [open_run(folder) for folder in folders]
     if len({str(Path(folder).resolve()) for folder in folders}) < len(folders):
         raise EdgewiseError("a run is named twice; name each once")
@@ -63,7 +66,9 @@ def compare(folders: Sequence[str | Path]) -> list[Line]:
         for group in groups.values()
     ]
     worst = math.inf if lower else -math.inf
-    means = {id(line): worst if math.isnan(line.test[0]) else line.test[0] for line in lines}
+    # Not by the test scores, which are for looking at, not for choosing.
+    scores = {id(line): line.validation[0] for line in lines}
+    means = {key: worst if math.isnan(score) else score for key, score in scores.items()}
     return sorted(lines, key=lambda line: means[id(line)], reverse=not lower)
 
 

@@ -71,6 +71,10 @@ def predict(
         raise EdgewiseError(f"there is no engine {engine!r}; choose one of {', '.join(ENGINES)}")
     if workers is not None and workers < 0:
         raise EdgewiseError(f"workers = {workers} is no number of processes; give 0 or more")
+    if pairs is not None and (top or ids is not None):
+        raise EdgewiseError("pairs are scored as they are; leave out --pairs, or --top and --for")
+    if ids is not None and not top:
+        raise EdgewiseError("--for names nodes whose likeliest links --top 10 asks for; give both")
     model, source = model_and_data(folder, data, smiles_column, encoding, device)
     if not distance:
         model = replace(model, reference=None)

@@ -63,11 +63,13 @@ class Fitting:
         train_loss = self.trainer.train_epoch(number)
         validated = len(self.trainer.split.validation) > 0
         loss, validation_score = self.trainer.validate() if validated else (math.nan, math.nan)
-        if not math.isfinite(train_loss) or (validated and not math.isfinite(loss)):
-            raise EdgewiseError(
-                f"training diverged in epoch {number} (loss {train_loss}); lower the "
-                f"learning_rate, which is {self.settings.learning_rate:g}"
-            )
+        losses = {"loss": train_loss} | ({"validation loss": loss} if validated else {})
+        for name, value in losses.items():
+            if not math.isfinite(value):
+                raise EdgewiseError(
+                    f"training diverged in epoch {number} ({name} {value}); lower the "
+                    f"learning_rate, which is {self.settings.learning_rate:g}"
+                )
         epoch = Epoch(number, train_loss, loss, validation_score)
         self.history.append(epoch)
         if self.best is epoch:

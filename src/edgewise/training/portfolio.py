@@ -125,7 +125,7 @@ def _validated(fitting: Fitting, epochs: int, stop: Callable[[], bool]) -> float
         if stop():
             raise EdgewiseError(
                 "stopped before a regime was chosen, so there is no model; continue with edgewise "
-                "train --resume RUN"
+                "train --resume and the folder of the run"
             )
         try:
             fitting.step()

@@ -47,9 +47,9 @@ def tune(
 ) -> Tuned:
     """Search for the settings with the best score on the validation set.
 
-    The first trial is ``base`` itself. The folder holds what was found after every trial:
-    ``best.toml``, settings for ``edgewise train --config``, and ``trials.csv``. The same call
-    continues a search that was stopped or killed, and draws what it would have drawn.
+    The first trial is ``base`` itself, without a choice of regimes. The folder holds what was found
+    after every trial: ``best.toml``, settings for ``edgewise train --config``, and ``trials.csv``.
+    The same call continues a search that was stopped or killed, and draws what it would have drawn.
 
     Args:
         source: The data. Their test set is not looked at.

@@ -24,6 +24,7 @@ from edgewise.graphs.batch import Batches
 from edgewise.nn.network import Network
 from edgewise.tasks.base import Columns, Prediction, Task
 from edgewise.units.imported_tables import ImportedTables, Show, Tell
+from edgewise.units.unused_settings import refuse_unused
 
 
 @runtime_checkable
@@ -272,6 +273,7 @@ def resolve(
         takes = unit.takes(settings)
         refuse_foreign(given, "unit", takes, f"what is predicted are {unit.plural}")
         refuse_foreign(given, "layer", layer.settings, f"the layer {name} does not take it")
+        refuse_unused(given, settings)
         # Which task it is may only be known when the data are read.
     find_device(settings.training.device)
     return unit, settings

@@ -261,6 +261,11 @@ def _split(
         return split_by_file(wanted.split, structures.rows, len(rows.table))
     grouped = structures.grouped_split(wanted.split, split_seed(settings))
     if grouped is not None:
+        if wanted.stratify:
+            raise EdgewiseError(
+                f"split = {wanted.split} keeps molecules together and cannot be balanced; set "
+                "stratify = false"
+            )
         return grouped
     return drawn_split(settings, task, truth, others=structures.splits)
 
