@@ -41,6 +41,17 @@ def test_the_page_shows_the_panels_it_is_asked_for_in_order(remade):
     assert titles == ["settings", "metrics"]
 
 
+def test_a_blend_with_descriptors_is_told_beside_the_curves(runs):
+    run = runs["regression"]
+    model = run.model()
+    results = RunResults.from_folder(run, model.task)
+    for share, told in ((None, False), (0.25, True)):
+        metrics = {k: v for k, v in results.metrics.items() if k != "descriptors_weight"}
+        metrics |= {} if share is None else {"descriptors_weight": share}
+        text = make_report(replace(results, metrics=metrics), model, reopen(run))
+        assert ("0.75 of the network and 0.25 of a kernel regression" in text) == told
+
+
 @pytest.mark.usefixtures("registry")
 def test_a_new_panel_needs_a_name_and_its_content(remade):
     register_panel(

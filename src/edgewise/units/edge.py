@@ -122,7 +122,7 @@ class EdgeUnit(Unit):
         """Edges as the model reads them, their truth (or why not), and how many there were."""
         read, table = read_like(self.name, model, source)
         if read.notes.changed:
-            tell(str(read.notes))
+            tell(read.notes.changes)
         truth = table_truth(model.task, table)
         truth = truth[read.rows] if isinstance(truth, Tensor) else truth
         shown = truth if isinstance(truth, Tensor) else model.task.unknown_truth(len(read.rows))

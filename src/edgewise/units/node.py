@@ -193,7 +193,7 @@ class NodeUnit(Unit):
         assert found.edges is not None
         graph, notes = model.encoder.read(found.nodes, found.edges)
         if notes.changed:
-            tell(str(notes))
+            tell(notes.changes)
         return node_data(graph, model.settings), table_truth(task, found.nodes)
 
     def described_columns(self, problem: Problem) -> list[str]:

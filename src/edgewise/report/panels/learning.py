@@ -28,7 +28,19 @@ def learning_content(given: PanelInput) -> dict[str, Any]:
         title = f"Validation {METRICS[results.task.headline]}"
         keys = [Key(_VALIDATION, "line", "validation"), best]
         figures.append(CaptionedFigure(title, _scores(results), keys))
-    return {"text": [_sentence(results)], "figures": figures}
+    return {"text": [_sentence(results), *_of_blend(results)], "figures": figures}
+
+
+def _of_blend(results: RunResults) -> list[str]:
+    """That predictions are not those of the networks alone, where a regression has its share."""
+    share = results.metrics.get("descriptors_weight")
+    if share is None:
+        return []
+    return [
+        f"Predictions are a blend: {1 - share:.2f} of the network and {share:.2f} of a kernel "
+        "regression on fingerprints and descriptors, as the validation rows chose. The curves are "
+        "those of the network."
+    ]
 
 
 def _sentence(results: RunResults) -> str:
