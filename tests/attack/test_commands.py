@@ -132,6 +132,20 @@ def test_ctrl_c_while_modules_are_imported_ends_with_its_code(tmp_path):
         assert process.returncode == 130 or delay == 1.0
 
 
+def test_ctrl_c_while_a_class_is_made_is_no_error():
+    program = (
+        "import edgewise.cli.app as app\n"
+        "def interrupted():\n"
+        "    raise RuntimeError('Error calling __set_name__') from KeyboardInterrupt()\n"
+        "app.app = interrupted\n"
+        "app.main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
 WORKERS = """
 import multiprocessing, sys, time
 from concurrent.futures import ProcessPoolExecutor

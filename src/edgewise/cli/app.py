@@ -64,6 +64,8 @@ def main() -> None:
     except OSError as error:
         _output_failed(error)
     except (MemoryError, RuntimeError) as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            sys.exit(130)  # Python 3.11 makes an error of it where a class is being made
         if not out_of_memory(error):
             raise
         _fail(
